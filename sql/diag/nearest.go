@@ -1,0 +1,51 @@
+package diag
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Nearest returns the candidate that is nearest to name, if one is near enough to be a misspelling of it:
+// at most a third of the longer name's characters (at least one) inserted, left out, changed or swapped
+// with their neighbor, not counting case. Of equally near ones the first wins.
+func Nearest(name string, candidates []string) (string, bool) {
+	best, bestDist := "", -1
+	lower := strings.ToLower(name)
+	for _, c := range candidates {
+		if c == "" || c == name {
+			continue
+		}
+		limit := max(1, max(utf8.RuneCountInString(name), utf8.RuneCountInString(c))/3)
+		d := Distance(lower, strings.ToLower(c))
+		if d <= limit && d < max(utf8.RuneCountInString(c), 2) && (bestDist < 0 || d < bestDist) {
+			best, bestDist = c, d
+		}
+	}
+	return best, bestDist >= 0
+}
+
+// Distance is the Damerau-Levenshtein distance of a and b (optimal string alignment) in code points.
+func Distance(a, b string) int {
+	x, y := []rune(a), []rune(b)
+	prev2 := make([]int, len(y)+1)
+	prev := make([]int, len(y)+1)
+	cur := make([]int, len(y)+1)
+	for j := range prev {
+		prev[j] = j
+	}
+	for i := 1; i <= len(x); i++ {
+		cur[0] = i
+		for j := 1; j <= len(y); j++ {
+			cost := 1
+			if x[i-1] == y[j-1] {
+				cost = 0
+			}
+			cur[j] = min(prev[j]+1, cur[j-1]+1, prev[j-1]+cost)
+			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
+				cur[j] = min(cur[j], prev2[j-2]+1)
+			}
+		}
+		prev2, prev, cur = prev, cur, prev2
+	}
+	return prev[len(y)]
+}
