@@ -1,0 +1,103 @@
+package connector
+
+// OptionType is the type of an option's value in a WITH clause. Values are
+// always written as string literals.
+type OptionType uint8
+
+const (
+	OptString   OptionType = iota
+	OptBool                // true | false
+	OptInt                 // decimal integer
+	OptFloat               // decimal number
+	OptDuration            // Flink's form: "10 s", "1 min", "2 h", "1 d", "500 ms"
+	OptBytes               // Flink's form: "128MB", "64 kb", "1024"; powers of 1024
+	OptEnum                // one of Enum
+	OptList                // separated by ';'
+)
+
+// Option declares one option of a connector or a format.
+type Option struct {
+	// Key is the full key, e.g. "sink.rolling-policy.file-size"; one that ends
+	// in '*' declares a family, e.g. "fields.*" .
+	Key string
+	// Type, and Enum for OptEnum.
+	Type OptionType
+	Enum []string
+	// Default is the value when the key is absent; "" is no default.
+	Default string
+	// Required makes absence an error.
+	Required bool
+	// Secret values are masked wherever they are printed.
+	Secret bool
+	// Min and Max bound OptInt values, both 0: unbounded.
+	Min, Max int64
+	// Check, when set, refuses a value with a sentence that says why.
+	Check func(value string) error
+	// Doc is one or two sentences for the documentation page.
+	Doc string
+	// Since is the version that brought the option.
+	Since string
+}
+
+// Changelog says which kinds of rows a sink takes.
+type Changelog uint8
+
+const (
+	// InsertOnly sinks refuse a query that updates.
+	InsertOnly Changelog = iota
+	// Upsert sinks take +I, +U and -D by primary key; -U is dropped.
+	Upsert
+	// All sinks take every kind of row.
+	All
+)
+
+// MetadataColumn is a column that a table may declare METADATA FROM 'key'.
+type MetadataColumn struct {
+	Key string
+	// Type is the SQL type, e.g. "TIMESTAMP_LTZ(3) NOT NULL".
+	Type string
+	// Writable metadata is also taken by the sink.
+	Writable bool
+	Doc      string
+}
+
+// FormatSpec declares a format (json, csv, parquet) for use in Spec.Formats.
+type FormatSpec struct {
+	Name           string
+	Summary        string
+	Options        []Option
+	Decode, Encode bool
+}
+
+// Spec declares a connector: from it come option checking, documentation,
+// completion and `millrace connectors describe`.
+type Spec struct {
+	// Name is the value of 'connector'.
+	Name string
+	// Summary is one line; Doc is a few paragraphs of Markdown.
+	Summary, Doc string
+	// Source and Sink say what tables of this connector can be used as.
+	Source, Sink bool
+	// Bounded: the source always ends.
+	Bounded bool
+	// Options, without those of formats.
+	Options []Option
+	// Formats that 'format' may name; empty: the connector has no format.
+	Formats []FormatSpec
+	// DefaultFormat is used when 'format' is absent; "" makes it required.
+	DefaultFormat string
+	Metadata      []MetadataColumn
+	Changelog     Changelog
+	// Partitioned: PARTITIONED BY is supported.
+	Partitioned bool
+	// Guarantee is one sentence, e.g. "Exactly once: ...".
+	Guarantee string
+	// Validate refuses contradictions between options; it names the key at
+	// fault by returning an *OptionError.
+	Validate func(Values) error
+}
+
+// Connector is a system that tables can lie in.
+type Connector interface {
+	Spec() *Spec
+}
