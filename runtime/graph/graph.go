@@ -1,0 +1,242 @@
+package graph
+
+import (
+	"time"
+
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/expr"
+	"github.com/millrace/millrace/runtime/types"
+)
+
+// NodeID is a node's index in Job.Nodes.
+type NodeID int
+
+// Job is a whole job.
+type Job struct {
+	Name string
+	// Nodes in topological order: inputs have lower ids.
+	Nodes []*Node
+	// Bounded: every source ends by itself.
+	Bounded bool
+	// Batch: 'execution.runtime-mode'='batch': nothing is late, GROUP BY
+	// without a window emits final rows.
+	Batch bool
+	// Zone is the session zone.
+	Zone *time.Location
+	// Options are the job-wide SET keys, checked by the front end
+	// (checkpoint interval, slot.*, lane.*, dead.*, ledger.*).
+	Options map[string]string
+}
+
+// Node is one operator with its inputs and output columns.
+type Node struct {
+	ID     NodeID
+	Op     Op
+	Inputs []NodeID
+	Schema *batch.Schema
+	// Path identifies the operator for EXPLAIN and for state: sink table or
+	// wide branch label, clause path, operator kind. Unique among stateful
+	// nodes of a job.
+	Path string
+	// TimeColumn is the output column that carries row time, -1 when none.
+	TimeColumn int
+}
+
+// Op is one of the operator types of this package.
+type Op interface{ op() }
+
+// ErrorPolicy says what happens to a row that fails after decoding
+// ('lane.on-error'), or to a late row.
+type ErrorPolicy uint8
+
+const (
+	DeadLetter ErrorPolicy = iota
+	Drop
+	Fail
+)
+
+// Source reads a table. Its output is Table.Columns[Columns...].
+type Source struct {
+	Table     *connector.Table
+	Connector connector.SourceConnector
+	// Columns are the needed columns, indexes into Table.Columns.
+	Columns []int
+	// Watermark is the WATERMARK expression over the node's output columns,
+	// a timestamp; nil: none. It is evaluated for every row in offset order,
+	// before any filter.
+	Watermark expr.Expr
+	// IdleTimeout is after how long a partition at its log's end no longer
+	// holds windows back; 0: never.
+	IdleTimeout time.Duration
+}
+
+// Project computes the output columns from the input's.
+type Project struct{ Exprs []expr.Expr }
+
+// Filter keeps the rows for which Predicate is TRUE.
+type Filter struct{ Predicate expr.Expr }
+
+// Unnest is CROSS (or LEFT) JOIN UNNEST: for each input row one output row
+// per element of the ARRAY or MAP that Value gives. Output columns are the
+// input's, then the element's: a ROW's fields spread, (key, value) of a MAP.
+type Unnest struct {
+	Value expr.Expr
+	// Outer keeps rows without elements, with NULLs.
+	Outer bool
+	// Ordinality appends a BIGINT column counting from 1.
+	Ordinality bool
+}
+
+// Union is UNION ALL; inputs have equal schemas.
+type Union struct{}
+
+// WindowAssign adds window_start, window_end and window_time of the tumbling
+// window that each row's time falls into.
+type WindowAssign struct {
+	Window Window
+	Time   int
+}
+
+// Window is a tumbling window.
+type Window struct {
+	// Size and Offset in milliseconds.
+	Size, Offset int64
+	// Zone is the session zone for TIMESTAMP_LTZ row time: windows align to
+	// its wall clock; nil for TIMESTAMP.
+	Zone *time.Location
+}
+
+// Exchange hands rows to a keyed stage, by the hash of the key columns; no
+// keys: all to subtask 0.
+type Exchange struct {
+	Keys []int
+	// Parallelism is the number of subtasks behind it.
+	Parallelism int
+}
+
+// Aggregate is one aggregate call.
+type Aggregate struct {
+	// Function is the resolved aggregate overload.
+	Function *expr.AggregateCall
+	// Name is the output column.
+	Name string
+}
+
+// WindowAggregate is GROUP BY keys, window_start, window_end. Output columns:
+// keys, aggregates, window_start, window_end, window_time.
+type WindowAggregate struct {
+	Window     Window
+	Time       int
+	Keys       []int
+	Aggregates []Aggregate
+	// Lateness is how long, in ms, after its end a window still takes rows.
+	Lateness int64
+	Late     LateRows
+}
+
+// LateRows is 'window.late-rows'.
+type LateRows struct {
+	Policy ErrorPolicy
+	// Table is the node of the side table's sink when rows go to one, else -1.
+	Table NodeID
+}
+
+// GroupAggregate is GROUP BY without a window over bounded input. Output:
+// keys, aggregates.
+type GroupAggregate struct {
+	Keys       []int
+	Aggregates []Aggregate
+}
+
+// Rule is how a wide table merges the values of one column.
+type Rule uint8
+
+const (
+	RuleLast Rule = iota
+	RuleFirst
+	RuleSum
+	RuleCount
+	RuleMin
+	RuleMax
+)
+
+// WideColumn is a value column of a wide table.
+type WideColumn struct {
+	Name string
+	Type types.Type
+	// Branch is the label of the branch that the column comes from.
+	Branch string
+	Rule   Rule
+	// Input is the column of the branch's input that holds the value; for
+	// RuleCount -1 counts rows.
+	Input int
+}
+
+// WideBranch is one branch of a wide table: one input of the WideMerge node.
+type WideBranch struct {
+	Label string
+	// Keys, Time and Version are columns of the branch's input. Version -1:
+	// row time orders.
+	Keys      []int
+	Time      int
+	Version   int
+	KeepNulls bool
+}
+
+// WideMerge builds a wide table. Inputs are the branches' exchanges, in the
+// order of Branches. Output: keys, window_start, window_end, then Columns, then
+// coverage (ARRAY<STRING>) when asked for.
+type WideMerge struct {
+	Window   Window
+	Lateness int64
+	Branches []WideBranch
+	Columns  []WideColumn
+	Coverage bool
+	Late     LateRows
+}
+
+// SortKey is one ORDER BY item.
+type SortKey struct {
+	Column    int
+	Desc      bool
+	NullsLast bool
+}
+
+// Sort orders bounded input. Limit -1: all rows.
+type Sort struct {
+	Keys          []SortKey
+	Offset, Limit int64
+}
+
+// Limit passes at most N rows after skipping Offset; bounded input.
+type Limit struct{ Offset, N int64 }
+
+// Values emits literal rows once.
+type Values struct{ Rows [][]expr.Expr }
+
+// Sink writes a table. Its inputs have the table's columns, in order.
+type Sink struct {
+	Table     *connector.Table
+	Connector connector.SinkConnector
+	// OnError is 'lane.on-error' for rows that cannot be written, NotNull the
+	// policy for NULL in a NOT NULL column.
+	OnError, NotNull ErrorPolicy
+	// Overwrite is INSERT OVERWRITE.
+	Overwrite bool
+}
+
+func (*Source) op()          {}
+func (*Project) op()         {}
+func (*Filter) op()          {}
+func (*Unnest) op()          {}
+func (*Union) op()           {}
+func (*WindowAssign) op()    {}
+func (*Exchange) op()        {}
+func (*WindowAggregate) op() {}
+func (*GroupAggregate) op()  {}
+func (*WideMerge) op()       {}
+func (*Sort) op()            {}
+func (*Limit) op()           {}
+func (*Values) op()          {}
+func (*Sink) op()            {}
