@@ -1,0 +1,73 @@
+// Package topiclog is the log store: topics of partitions of record batches in
+// one data directory, durable before they are acknowledged.
+//
+//	                     Append
+//	                       |
+//	   partition -> shard (fixed at creation)
+//	                       v
+//	   +---------+   one writer goroutine per shard: assigns offsets, copies the
+//	   | shard   |   batches into a group, writes the group to the journal, one
+//	   |  writer |   fdatasync, then publishes and acknowledges all of them
+//	   +----+----+
+//	        |  the group's memory is the write cache
+//	        v
+//	   +---------+   when a generation of the cache is full, its batches, sorted
+//	   | flusher |   by (partition, offset), become a segment file; the manifest
+//	   +----+----+   names it; then the journal's files are used again
+//	        v
+//	   segments  <- Fetch reads from the cache, else from segments
+//
+// The calls, all safe for concurrent use:
+//
+//	Open(Options) (*Store, error)
+//	(*Store) Close() error
+//	         ID() UUID; Dir() string; Status() Status
+//	         CreateTopic(ctx, TopicSpec) (Topic, error)
+//	         CreateTopics(ctx, []TopicSpec) ([]Topic, error)  // one commit, all or none
+//	         DeleteTopic(ctx, name string, force bool) error
+//	         Topic(name string) (Topic, error); TopicByID(UUID) (Topic, error); Topics() []Topic
+//	         AlterConfig(ctx, name, set map[string]string, reset []string) (Topic, error)
+//	         AddPartitions(ctx, name string, total int) (Topic, error)
+//	         Append(ctx, AppendRequest) (AppendResult, error)
+//	         AppendAsync(AppendRequest, done func(AppendResult, error))
+//	         Notes(PartitionID, key string) ([]Note, error); TrimNotes(ctx, PartitionID, key string, below int64) error
+//	         Fetch(ctx, FetchRequest) (*Lease, error)
+//	         Watch(notify func()) *Watcher
+//	         State(PartitionID) (PartitionState, error)
+//	         EpochHistory(PartitionID) ([]EpochStart, error)
+//	         EpochEnd(PartitionID, leaderEpoch int32) (int64, error)
+//	         OffsetForTimestamp(ctx, PartitionID, timestampMillis int64) (offset, foundMillis int64, err error)
+//	         DeleteRecords(ctx, PartitionID, before int64) (start int64, err error)
+//	         CommitCursors(ctx, group string, []Cursor) error; Cursors(group string) []Cursor
+//	         Groups() []string; DeleteGroup(ctx, group string) error
+//	         Subscribe(ctx, Subscription) error; Unsubscribe(ctx, group string, topic UUID) error; Subscriptions() []Subscription
+//	         SetHolds(ctx, name string, []Hold) error; ReleaseHold(ctx, name string) error; Holds() []Hold
+//	         Flush(ctx) error; RunRetention(ctx) (RetentionReport, error)
+//	Verify(ctx, Options, repair bool) (VerifyReport, error)
+//
+// What it is not: it speaks no network protocol (storage/broker does), it does
+// not look into records except for compaction and timestamps, and it does not
+// replicate.
+//
+// # Invariants
+//
+//   - Invariant 5, acknowledged is durable: on a topic with fsync durability no
+//     append is acknowledged, and no record can be read, before the fdatasync of
+//     its group has returned.
+//   - An offset never names two records. What an unclean end may have shown to
+//     readers of an os topic is jumped over, and the leader epoch rises.
+//   - A partition accepts appends only after its creation is durable.
+//   - A write or fsync that failed is never tried again on the same file: the
+//     shard is fenced and says why. A full disk alone fences nothing.
+//   - A bad checksum costs the batch that has it, which is named; it never hides
+//     what follows, and never makes other bytes look like records.
+//   - A journal file is used again only when all of it is in synced segments
+//     that a synced manifest names.
+//
+// # Concurrency
+//
+// Lock order: Store.mu, then shard.mu, then Watcher.mu. A partition's log state
+// (offsets, cache index, segment list) belongs to its shard's mutex, which is
+// never held during I/O. Each shard has a writer and a flusher goroutine; the
+// store has one goroutine that commits metadata and one for retention.
+package topiclog
