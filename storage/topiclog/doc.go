@@ -1,21 +1,21 @@
 // Package topiclog is the log store: topics of partitions of record batches in
 // one data directory, durable before they are acknowledged.
 //
-//	                     Append
-//	                       |
-//	   partition -> shard (fixed at creation)
-//	                       v
-//	   +---------+   one writer goroutine per shard: assigns offsets, copies the
-//	   | shard   |   batches into a group, writes the group to the journal, one
-//	   |  writer |   fdatasync, then publishes and acknowledges all of them
-//	   +----+----+
-//	        |  the group's memory is the write cache
-//	        v
-//	   +---------+   when a generation of the cache is full, its batches, sorted
-//	   | flusher |   by (partition, offset), become a segment file; the manifest
-//	   +----+----+   names it; then the journal's files are used again
-//	        v
-//	   segments  <- Fetch reads from the cache, else from segments
+//	                  Append
+//	                    |
+//	partition -> shard (fixed at creation)
+//	                    v
+//	+---------+   one writer goroutine per shard: assigns offsets, copies the
+//	| shard   |   batches into a group, writes the group to the journal, one
+//	|  writer |   fdatasync, then publishes and acknowledges all of them
+//	+----+----+
+//	     |  the group's memory is the write cache
+//	     v
+//	+---------+   when a generation of the cache is full, its batches, sorted
+//	| flusher |   by (partition, offset), become a segment file; the manifest
+//	+----+----+   names it; then the journal's files are used again
+//	     v
+//	segments  <- Fetch reads from the cache, else from segments
 //
 // The calls, all safe for concurrent use:
 //

@@ -1,0 +1,33 @@
+// Package client reads and writes the log of this process: no socket, no copy.
+//
+//	New(store *topiclog.Store) *Client
+//	(*Client) Store() *topiclog.Store        // topics, cursors, holds, offsets
+//
+//	(*Client) NewProducer(ProducerOptions) *Producer
+//	(*Producer) Produce(ctx, ProducerRecord, done func(Result, error)) error
+//	(*Producer) Flush(ctx) error             // all earlier records are acknowledged
+//	(*Producer) Close(ctx) error
+//
+//	(*Client) NewFetcher(FetcherOptions) *Fetcher
+//	(*Fetcher) Add(id topiclog.PartitionID, offset int64) error
+//	(*Fetcher) Remove(id)  Seek(id, offset) error  Pause(id)  Resume(id)
+//	(*Fetcher) TryNext(id) (*Fetched, error) // one partition, never blocks; nil, nil: no data or no credit
+//	(*Fetcher) Next(ctx) (*Fetched, error)   // any partition, waits
+//	(*Fetched) Release()                     // gives back memory and credit
+//
+// Producer batches records per partition until a batch is full or its linger
+// time is over, and acknowledges each record (its callback) after the group
+// commit that made it durable.
+//
+// Fetcher is a fetch session over many partitions. One notification (a callback
+// or Next) wakes the reader for all of them. A partition has at most one
+// unreleased lease; the bytes of all unreleased leases stay within the
+// session's credit.
+//
+// What it is not: it keeps no positions (see topiclog's cursors), it balances
+// no groups, and it decodes records only through storage/record.
+//
+// Concurrency: Client and Producer are safe for concurrent use. A Fetcher is
+// safe for concurrent use as long as each partition is read by one goroutine at
+// a time.
+package client
