@@ -1,0 +1,432 @@
+package segment
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/millrace/millrace/storage/record"
+	"github.com/millrace/millrace/storage/vfs"
+)
+
+// DefaultExtentBytes is the size above which an extent is cut: the unit of
+// reading and of the index.
+const DefaultExtentBytes = 64 << 10
+
+// flushBytes is how much a mixed writer collects before it writes.
+const flushBytes = 1 << 20
+
+// Options say what is written. Meta.ID must never have been used before.
+type Options struct {
+	Meta
+	// ExtentBytes cuts extents; a larger single batch is an extent alone.
+	// 0 means DefaultExtentBytes.
+	ExtentBytes int
+}
+
+// Validate names the field that is wrong.
+func (o *Options) Validate() error {
+	switch {
+	case o.Kind != Mixed && o.Kind != Own:
+		return fmt.Errorf("segment options: Kind is %s", o.Kind)
+	case o.Kind == Mixed && (o.Partition != 0 || o.BaseOffset != 0):
+		return fmt.Errorf("segment options: Partition and BaseOffset belong to own segments")
+	case o.BaseOffset < 0:
+		return fmt.Errorf("segment options: BaseOffset is %d", o.BaseOffset)
+	case o.ExtentBytes < 0:
+		return fmt.Errorf("segment options: ExtentBytes is %d", o.ExtentBytes)
+	}
+	return nil
+}
+
+// Range is a piece of a segment that one Append wrote: what a commit record
+// names.
+type Range struct {
+	From, To int64 // positions in the file, bytes; To is excluded
+	// Checksum covers the headers of the extents in the range and, through
+	// them, every byte of it.
+	Checksum uint32
+}
+
+// Info sums up a segment.
+type Info struct {
+	Meta
+	Size                     int64 // of the file, bytes
+	DataEnd                  int64 // position after the last extent
+	Extents                  int
+	Batches                  int64
+	Payload                  int64 // bytes of raw batches
+	MinAppendMs, MaxAppendMs int64
+	Sealed                   bool
+}
+
+// Writer writes one segment. Its methods belong to one goroutine, except Reader
+// and the readers it gave out.
+type Writer struct {
+	fs     vfs.FS
+	path   string
+	opts   Options
+	file   *sharedFile
+	index  Index // private; published below after each Append
+	live   atomic.Pointer[Index]
+	buf    []byte // not yet written, belongs at position pos-len(buf)
+	pos    int64  // logical end of the extents
+	size   int64  // of the file once sealed
+	table  []byte
+	named  bool // the directory was synced
+	sealed bool
+	failed error
+}
+
+// Create makes a new segment file. It is durable, name included, after the
+// first Sync or Seal.
+func Create(fsys vfs.FS, path string, o Options) (*Writer, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	f, err := fsys.CreateNew(path)
+	if err != nil {
+		return nil, fmt.Errorf("creating segment: %w", err)
+	}
+	w := newWriter(fsys, path, f, o)
+	w.buf = append(w.buf, make([]byte, dataStart)...)
+	w.opts.Meta.encode(w.buf)
+	w.opts.Meta.encode(w.buf[fileHeaderSize:])
+	w.pos = dataStart
+	if o.Kind == Own {
+		if err := w.flush(); err != nil {
+			return nil, w.abandon(err)
+		}
+	}
+	return w, nil
+}
+
+func newWriter(fsys vfs.FS, path string, f vfs.File, o Options) *Writer {
+	if o.ExtentBytes == 0 {
+		o.ExtentBytes = DefaultExtentBytes
+	}
+	w := &Writer{fs: fsys, path: path, opts: o, file: newSharedFile(f)}
+	w.live.Store(&Index{})
+	return w
+}
+
+func (w *Writer) abandon(err error) error {
+	w.file.release()
+	return err
+}
+
+// Reopen continues an own segment that was not sealed. committed is the end of
+// its last committed Range; what stands behind is cut off, durably. The first
+// damaged extent before that end is returned as a *RotError and nothing is
+// changed: the segment must then be kept as it is and read with Open.
+func Reopen(fsys vfs.FS, path string, committed int64, extentBytes int) (*Writer, error) {
+	f, err := fsys.OpenReadWrite(path)
+	if err != nil {
+		return nil, fmt.Errorf("reopening segment: %w", err)
+	}
+	w, err := reopen(fsys, path, f, committed, extentBytes)
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("reopening segment: %w", err)
+	}
+	return w, nil
+}
+
+func reopen(fsys vfs.FS, path string, f vfs.File, committed int64, extentBytes int) (*Writer, error) {
+	l, err := load(f, path)
+	if err != nil {
+		return nil, err
+	}
+	if l.meta.Kind != Own || l.sealed {
+		return nil, fmt.Errorf("%w: %s is not a growing own segment", ErrNotSegment, path)
+	}
+	o := Options{Meta: l.meta, ExtentBytes: extentBytes}
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	w := newWriter(fsys, path, f, o)
+	w.pos = dataStart
+	for i := range l.index.extents {
+		e := &l.index.extents[i]
+		if e.Position != w.pos || e.End() > committed {
+			break
+		}
+		if err := w.index.add(*e); err != nil {
+			return nil, err
+		}
+		w.pos = e.End()
+	}
+	if w.pos != max(committed, dataStart) {
+		from := o.BaseOffset
+		if n := len(w.index.extents); n > 0 {
+			from = w.index.extents[n-1].LastOffset + 1
+		}
+		to := from
+		for _, e := range l.index.extents {
+			if e.Position > w.pos && e.BaseOffset > from {
+				to = e.BaseOffset - 1
+				break
+			}
+		}
+		return nil, &RotError{Path: path, Partition: o.Partition, From: from, To: to, Position: w.pos,
+			Length: committed - w.pos, Err: fmt.Errorf("extents end at %d, %d were committed", w.pos, committed)}
+	}
+	if err := f.Truncate(w.pos); err != nil {
+		return nil, fmt.Errorf("cutting at %d: %w", w.pos, err)
+	}
+	if err := f.Sync(); err != nil {
+		return nil, fmt.Errorf("cutting at %d: %w", w.pos, err)
+	}
+	w.publish()
+	return w, nil
+}
+
+// Append writes whole, valid batches of one partition. In a mixed segment the
+// partitions must come in rising order; offsets must rise in any. In an own
+// segment the batches can be read at once, before they are durable; the caller
+// keeps readers below what it committed.
+//
+// The bytes are copied. Batches that do not parse or do not match their
+// checksum are refused and nothing is written.
+func (w *Writer) Append(partition uint64, batches []byte, appendTimeMs int64) (Range, error) {
+	r := Range{From: w.pos, To: w.pos}
+	if err := w.usable(); err != nil {
+		return r, err
+	}
+	if w.opts.Kind == Own && partition != w.opts.Partition {
+		return r, fmt.Errorf("appending to segment: %w: partition %d in the segment of %d", ErrOrder, partition, w.opts.Partition)
+	}
+	if err := w.check(partition, batches); err != nil {
+		return r, fmt.Errorf("appending to segment: %w", err)
+	}
+	for rest := batches; len(rest) > 0; {
+		e, n := w.cut(partition, rest, appendTimeMs)
+		if err := w.index.add(e); err != nil {
+			return r, w.fail(err) // check saw the same order, so this is a bug
+		}
+		start := len(w.buf)
+		w.buf = append(w.buf, make([]byte, extentHeaderSize)...)
+		e.encode(w.buf[start:], w.opts.ID)
+		r.Checksum = record.UpdateChecksum(r.Checksum, w.buf[start:start+extentHeaderSize])
+		w.buf = append(w.buf, w.table...)
+		w.buf = append(w.buf, rest[:n]...)
+		w.pos = e.End()
+		rest = rest[n:]
+		if len(w.buf) >= flushBytes {
+			if err := w.flush(); err != nil {
+				return r, err
+			}
+		}
+	}
+	r.To = w.pos
+	if w.opts.Kind == Own {
+		if err := w.flush(); err != nil {
+			return r, err
+		}
+		w.publish()
+	}
+	return r, nil
+}
+
+// check parses and verifies all batches before any of them is written.
+func (w *Writer) check(partition uint64, batches []byte) error {
+	next := int64(0)
+	if w.opts.Kind == Own {
+		next = w.opts.BaseOffset
+	}
+	if n := len(w.index.extents); n > 0 {
+		last := &w.index.extents[n-1]
+		if partition < last.Partition {
+			return fmt.Errorf("%w: partition %d after %d", ErrOrder, partition, last.Partition)
+		}
+		if partition == last.Partition {
+			next = last.LastOffset + 1
+		}
+	}
+	for rest := batches; len(rest) > 0; {
+		b, after, err := record.Split(rest)
+		if err != nil {
+			return err
+		}
+		if b.BaseOffset < next {
+			return fmt.Errorf("%w: offset %d of partition %d, expected %d or more", ErrOrder, b.BaseOffset, partition, next)
+		}
+		next, rest = b.LastOffset()+1, after
+	}
+	return nil
+}
+
+// cut describes the next extent and says how many bytes of batches it takes.
+// Its table is left in w.table.
+func (w *Writer) cut(partition uint64, batches []byte, appendTimeMs int64) (Extent, int) {
+	e := Extent{Partition: partition, Position: w.pos, AppendTimeMs: appendTimeMs}
+	w.table = w.table[:0]
+	n := 0
+	for n < len(batches) {
+		h, err := record.ParseHeader(batches[n:])
+		if err != nil || (n > 0 && n+h.Size() > w.opts.ExtentBytes) {
+			break // err cannot be: check parsed the same bytes
+		}
+		if n == 0 {
+			e.BaseOffset, e.MaxTimestamp = h.BaseOffset, h.MaxTimestamp
+		}
+		e.LastOffset = h.LastOffset()
+		e.MaxTimestamp = max(e.MaxTimestamp, h.MaxTimestamp)
+		w.table = appendTableEntry(w.table, batches[n:n+h.Size()])
+		e.Batches++
+		n += h.Size()
+	}
+	e.Length = uint32(n)
+	e.Checksum = record.Checksum(w.table)
+	return e, n
+}
+
+// Sync makes everything appended durable, the file's name included.
+func (w *Writer) Sync() error {
+	if err := w.usable(); err != nil {
+		return err
+	}
+	if err := w.flush(); err != nil {
+		return err
+	}
+	return w.sync()
+}
+
+func (w *Writer) sync() error {
+	if err := w.file.f.SyncData(); err != nil {
+		return w.fail(fmt.Errorf("syncing segment: %w", err))
+	}
+	if !w.named {
+		if err := w.fs.SyncDir(w.fs.Dir(w.path)); err != nil {
+			return w.fail(fmt.Errorf("syncing segment directory: %w", err))
+		}
+		w.named = true
+	}
+	return nil
+}
+
+// Seal writes the footer and makes the whole file durable. Readers of the
+// Writer go on working until Close.
+func (w *Writer) Seal() (Info, error) {
+	if err := w.usable(); err != nil {
+		return Info{}, err
+	}
+	start := len(w.buf)
+	for i := range w.index.extents {
+		n := len(w.buf)
+		w.buf = append(w.buf, make([]byte, extentHeaderSize)...)
+		w.index.extents[i].encode(w.buf[n:], w.opts.ID)
+	}
+	n := len(w.buf)
+	w.buf = append(w.buf, make([]byte, fileHeaderSize+trailerSize)...)
+	w.opts.Meta.encode(w.buf[n:])
+	t := trailer{
+		id:       w.opts.ID,
+		footer:   w.pos,
+		extents:  uint32(len(w.index.extents)),
+		checksum: record.Checksum(w.buf[start : n+fileHeaderSize]),
+	}
+	t.encode(w.buf[n+fileHeaderSize:])
+	w.size = w.pos + int64(len(w.buf)-start)
+	if err := w.flushAt(w.size); err != nil {
+		return Info{}, err
+	}
+	if err := w.sync(); err != nil {
+		return Info{}, err
+	}
+	w.publish()
+	w.sealed = true
+	return w.Info(), nil
+}
+
+// Close closes the file; readers that are reading finish first. It does not
+// make anything durable and does not seal.
+func (w *Writer) Close() error {
+	if w.failed == nil {
+		w.failed = fmt.Errorf("%w: closed", ErrFailed)
+	}
+	return w.file.release()
+}
+
+// Abort closes the file and removes it.
+func (w *Writer) Abort() error {
+	w.Close()
+	if err := w.fs.Remove(w.path); err != nil {
+		return fmt.Errorf("removing segment: %w", err)
+	}
+	return nil
+}
+
+// Reader reads what was appended, without opening the file again, until Close.
+// In a mixed segment that is nothing before Seal.
+func (w *Writer) Reader() *Reader { return &Reader{src: w, path: w.path, meta: w.opts.Meta} }
+
+// End is the position after the last extent: To of the last Range.
+func (w *Writer) End() int64 { return w.pos }
+
+// Info sums up what was appended so far.
+func (w *Writer) Info() Info {
+	return summarize(w.opts.Meta, &w.index, max(w.size, w.pos), w.pos, w.sealed)
+}
+
+// acquire and current make the Writer a source for its readers.
+func (w *Writer) acquire() (vfs.File, func(), error) {
+	if !w.file.retain() {
+		return nil, nil, fmt.Errorf("reading segment: %w", vfs.ErrClosed)
+	}
+	return w.file.f, func() { w.file.release() }, nil
+}
+
+func (w *Writer) current() (*Index, error) { return w.live.Load(), nil }
+
+func (w *Writer) publish() {
+	x := w.index
+	w.live.Store(&x)
+}
+
+func (w *Writer) flush() error { return w.flushAt(w.pos) }
+
+// flushAt writes the buffer so that it ends at the position end.
+func (w *Writer) flushAt(end int64) error {
+	if len(w.buf) == 0 {
+		return nil
+	}
+	if _, err := w.file.f.WriteAt(w.buf, end-int64(len(w.buf))); err != nil {
+		return w.fail(fmt.Errorf("writing segment: %w", err))
+	}
+	w.buf = w.buf[:0]
+	return nil
+}
+
+func (w *Writer) usable() error {
+	if w.failed != nil {
+		return fmt.Errorf("%w: %w", ErrFailed, w.failed)
+	}
+	if w.sealed {
+		return fmt.Errorf("%w: already sealed", ErrFailed)
+	}
+	return nil
+}
+
+// fail keeps the first error. Invariant 5: after a failed write or sync nothing
+// more is tried on the same file, what it holds is unknown.
+func (w *Writer) fail(err error) error {
+	if w.failed == nil {
+		w.failed = err
+	}
+	return err
+}
+
+func summarize(m Meta, x *Index, size, dataEnd int64, sealed bool) Info {
+	in := Info{Meta: m, Size: size, DataEnd: dataEnd, Extents: len(x.extents), Sealed: sealed}
+	for i := range x.extents {
+		e := &x.extents[i]
+		in.Batches += int64(e.Batches)
+		in.Payload += int64(e.Length)
+		if i == 0 {
+			in.MinAppendMs, in.MaxAppendMs = e.AppendTimeMs, e.AppendTimeMs
+		}
+		in.MinAppendMs = min(in.MinAppendMs, e.AppendTimeMs)
+		in.MaxAppendMs = max(in.MaxAppendMs, e.AppendTimeMs)
+	}
+	return in
+}
