@@ -1,0 +1,20 @@
+-- Topic CommitCommentEvent: A commit was commented on.
+CREATE TABLE `CommitCommentEvent` (
+  id         STRING NOT NULL,
+  `type`     STRING,
+  actor      ROW<id BIGINT, login STRING>,
+  repo       ROW<id BIGINT, name STRING>,
+  org        ROW<id BIGINT, login STRING>,  -- NULL for repositories of a user
+  payload    ROW<
+    `comment` ROW<id BIGINT, commit_id STRING, `path` STRING, line INT, body STRING>>,
+  `public`   BOOLEAN,
+  created_at TIMESTAMP_LTZ(3),
+  WATERMARK FOR created_at AS created_at - INTERVAL '30' SECOND
+) WITH (
+  'connector' = 'log',
+  'topic' = 'CommitCommentEvent',
+  'scan.startup.mode' = 'earliest-offset',
+  'scan.bounded.mode' = '${BOUNDED:-unbounded}',
+  'format' = 'json',
+  'json.timestamp-format.standard' = 'ISO-8601'
+);

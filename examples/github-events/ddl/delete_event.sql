@@ -1,0 +1,22 @@
+-- Topic DeleteEvent: A branch or tag was deleted.
+CREATE TABLE `DeleteEvent` (
+  id         STRING NOT NULL,
+  `type`     STRING,
+  actor      ROW<id BIGINT, login STRING>,
+  repo       ROW<id BIGINT, name STRING>,
+  org        ROW<id BIGINT, login STRING>,  -- NULL for repositories of a user
+  payload    ROW<
+    `ref`       STRING,
+    ref_type    STRING,
+    pusher_type STRING>,
+  `public`   BOOLEAN,
+  created_at TIMESTAMP_LTZ(3),
+  WATERMARK FOR created_at AS created_at - INTERVAL '30' SECOND
+) WITH (
+  'connector' = 'log',
+  'topic' = 'DeleteEvent',
+  'scan.startup.mode' = 'earliest-offset',
+  'scan.bounded.mode' = '${BOUNDED:-unbounded}',
+  'format' = 'json',
+  'json.timestamp-format.standard' = 'ISO-8601'
+);

@@ -1,0 +1,20 @@
+-- Topic ForkEvent: A repository was forked.
+CREATE TABLE `ForkEvent` (
+  id         STRING NOT NULL,
+  `type`     STRING,
+  actor      ROW<id BIGINT, login STRING>,
+  repo       ROW<id BIGINT, name STRING>,
+  org        ROW<id BIGINT, login STRING>,  -- NULL for repositories of a user
+  payload    ROW<
+    forkee ROW<id BIGINT, name STRING, full_name STRING, private BOOLEAN, owner ROW<id BIGINT, login STRING>, description STRING>>,
+  `public`   BOOLEAN,
+  created_at TIMESTAMP_LTZ(3),
+  WATERMARK FOR created_at AS created_at - INTERVAL '30' SECOND
+) WITH (
+  'connector' = 'log',
+  'topic' = 'ForkEvent',
+  'scan.startup.mode' = 'earliest-offset',
+  'scan.bounded.mode' = '${BOUNDED:-unbounded}',
+  'format' = 'json',
+  'json.timestamp-format.standard' = 'ISO-8601'
+);
