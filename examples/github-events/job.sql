@@ -8,9 +8,10 @@
 SET 'pipeline.name' = 'github-events';
 SET 'table.local-time-zone' = 'UTC';
 
--- Every table lies under ${OUT}, by day and hour of the event; an hour is
--- announced by a _SUCCESS file once the watermark has passed its end.
-CREATE TABLE events (
+-- The columns and options that all tables of events share. Every table lies
+-- under ${OUT}, by day and hour of the event; an hour is announced by a
+-- _SUCCESS file once the watermark has passed its end.
+CREATE TABLE event_table (
   event_id    BIGINT NOT NULL,
   actor_id    BIGINT,
   actor_login STRING,
@@ -18,12 +19,11 @@ CREATE TABLE events (
   repo_name   STRING,
   org_login   STRING,
   created_at  TIMESTAMP_LTZ(3),
-  `type`      STRING,
   dt          STRING,
   hr          STRING
 ) PARTITIONED BY (dt, hr) WITH (
   'connector' = 'filesystem',
-  'path' = '${OUT:-./lake}/events',
+  'path' = '${OUT:-./lake}/event_table',
   'format' = 'parquet',
   'parquet.compression' = 'ZSTD',
   'sink.rolling-policy.file-size' = '128MB',
@@ -36,136 +36,46 @@ CREATE TABLE events (
 
 -- What was pushed.
 CREATE TABLE `push` (
-  event_id         BIGINT NOT NULL,
-  actor_id         BIGINT,
-  actor_login      STRING,
-  repo_id          BIGINT,
-  repo_name        STRING,
-  org_login        STRING,
-  created_at       TIMESTAMP_LTZ(3),
   push_id          BIGINT,
   commits          INT,
   distinct_commits INT,
   `ref`            STRING,
   head             STRING,
-  first_message    STRING,
-  dt               STRING,
-  hr               STRING
-) PARTITIONED BY (dt, hr) WITH (
-  'connector' = 'filesystem',
-  'path' = '${OUT:-./lake}/push',
-  'format' = 'parquet',
-  'parquet.compression' = 'ZSTD',
-  'partition.time-extractor.timestamp-pattern' = '$dt $hr:00:00',
-  'sink.partition-commit.trigger' = 'partition-time',
-  'sink.partition-commit.delay' = '1 h',
-  'sink.partition-commit.policy.kind' = 'success-file'
-);
+  first_message    STRING
+) WITH ('path' = '${OUT:-./lake}/push') LIKE event_table;
 INSERT INTO `push` SELECT
-  CAST(id AS BIGINT),
-  actor.id,
-  actor.login,
-  repo.id,
-  repo.name,
-  org.login,
-  created_at,
-  payload.push_id,
-  payload.`size`,
-  payload.distinct_size,
-  payload.`ref`,
-  payload.head,
-  payload.commits[1].message,
-  DATE_FORMAT(created_at, 'yyyy-MM-dd'),
-  DATE_FORMAT(created_at, 'HH')
+  CAST(id AS BIGINT), actor.id, actor.login, repo.id, repo.name, org.login, created_at,
+  DATE_FORMAT(created_at, 'yyyy-MM-dd'), DATE_FORMAT(created_at, 'HH'),
+  payload.push_id, payload.`size`, payload.distinct_size, payload.`ref`, payload.head,
+  payload.commits[1].message
 FROM `PushEvent`;
 
 -- A branch, tag or repository was made.
 CREATE TABLE `create_ref` (
-  event_id      BIGINT NOT NULL,
-  actor_id      BIGINT,
-  actor_login   STRING,
-  repo_id       BIGINT,
-  repo_name     STRING,
-  org_login     STRING,
-  created_at    TIMESTAMP_LTZ(3),
   ref_type      STRING,
   `ref`         STRING,
   master_branch STRING,
-  description   STRING,
-  dt            STRING,
-  hr            STRING
-) PARTITIONED BY (dt, hr) WITH (
-  'connector' = 'filesystem',
-  'path' = '${OUT:-./lake}/create_ref',
-  'format' = 'parquet',
-  'parquet.compression' = 'ZSTD',
-  'partition.time-extractor.timestamp-pattern' = '$dt $hr:00:00',
-  'sink.partition-commit.trigger' = 'partition-time',
-  'sink.partition-commit.delay' = '1 h',
-  'sink.partition-commit.policy.kind' = 'success-file'
-);
+  description   STRING
+) WITH ('path' = '${OUT:-./lake}/create_ref') LIKE event_table;
 INSERT INTO `create_ref` SELECT
-  CAST(id AS BIGINT),
-  actor.id,
-  actor.login,
-  repo.id,
-  repo.name,
-  org.login,
-  created_at,
-  payload.ref_type,
-  payload.`ref`,
-  payload.master_branch,
-  payload.description,
-  DATE_FORMAT(created_at, 'yyyy-MM-dd'),
-  DATE_FORMAT(created_at, 'HH')
+  CAST(id AS BIGINT), actor.id, actor.login, repo.id, repo.name, org.login, created_at,
+  DATE_FORMAT(created_at, 'yyyy-MM-dd'), DATE_FORMAT(created_at, 'HH'),
+  payload.ref_type, payload.`ref`, payload.master_branch, payload.description
 FROM `CreateEvent`;
 
 -- A branch or tag was deleted.
 CREATE TABLE `delete_ref` (
-  event_id    BIGINT NOT NULL,
-  actor_id    BIGINT,
-  actor_login STRING,
-  repo_id     BIGINT,
-  repo_name   STRING,
-  org_login   STRING,
-  created_at  TIMESTAMP_LTZ(3),
-  ref_type    STRING,
-  `ref`       STRING,
-  dt          STRING,
-  hr          STRING
-) PARTITIONED BY (dt, hr) WITH (
-  'connector' = 'filesystem',
-  'path' = '${OUT:-./lake}/delete_ref',
-  'format' = 'parquet',
-  'parquet.compression' = 'ZSTD',
-  'partition.time-extractor.timestamp-pattern' = '$dt $hr:00:00',
-  'sink.partition-commit.trigger' = 'partition-time',
-  'sink.partition-commit.delay' = '1 h',
-  'sink.partition-commit.policy.kind' = 'success-file'
-);
+  ref_type STRING,
+  `ref`    STRING
+) WITH ('path' = '${OUT:-./lake}/delete_ref') LIKE event_table;
 INSERT INTO `delete_ref` SELECT
-  CAST(id AS BIGINT),
-  actor.id,
-  actor.login,
-  repo.id,
-  repo.name,
-  org.login,
-  created_at,
-  payload.ref_type,
-  payload.`ref`,
-  DATE_FORMAT(created_at, 'yyyy-MM-dd'),
-  DATE_FORMAT(created_at, 'HH')
+  CAST(id AS BIGINT), actor.id, actor.login, repo.id, repo.name, org.login, created_at,
+  DATE_FORMAT(created_at, 'yyyy-MM-dd'), DATE_FORMAT(created_at, 'HH'),
+  payload.ref_type, payload.`ref`
 FROM `DeleteEvent`;
 
 -- A pull request was opened, closed or changed.
 CREATE TABLE `pull_request` (
-  event_id      BIGINT NOT NULL,
-  actor_id      BIGINT,
-  actor_login   STRING,
-  repo_id       BIGINT,
-  repo_name     STRING,
-  org_login     STRING,
-  created_at    TIMESTAMP_LTZ(3),
   `action`      STRING,
   `number`      BIGINT,
   title         STRING,
@@ -175,494 +85,167 @@ CREATE TABLE `pull_request` (
   deletions     INT,
   changed_files INT,
   opened_at     TIMESTAMP_LTZ(3),
-  merged_at     TIMESTAMP_LTZ(3),
-  dt            STRING,
-  hr            STRING
-) PARTITIONED BY (dt, hr) WITH (
-  'connector' = 'filesystem',
-  'path' = '${OUT:-./lake}/pull_request',
-  'format' = 'parquet',
-  'parquet.compression' = 'ZSTD',
-  'partition.time-extractor.timestamp-pattern' = '$dt $hr:00:00',
-  'sink.partition-commit.trigger' = 'partition-time',
-  'sink.partition-commit.delay' = '1 h',
-  'sink.partition-commit.policy.kind' = 'success-file'
-);
+  merged_at     TIMESTAMP_LTZ(3)
+) WITH ('path' = '${OUT:-./lake}/pull_request') LIKE event_table;
 INSERT INTO `pull_request` SELECT
-  CAST(id AS BIGINT),
-  actor.id,
-  actor.login,
-  repo.id,
-  repo.name,
-  org.login,
-  created_at,
-  payload.`action`,
-  payload.`number`,
-  payload.pull_request.title,
-  payload.pull_request.`user`.login,
-  payload.pull_request.merged,
-  payload.pull_request.additions,
-  payload.pull_request.deletions,
-  payload.pull_request.changed_files,
-  payload.pull_request.created_at,
-  payload.pull_request.merged_at,
-  DATE_FORMAT(created_at, 'yyyy-MM-dd'),
-  DATE_FORMAT(created_at, 'HH')
+  CAST(id AS BIGINT), actor.id, actor.login, repo.id, repo.name, org.login, created_at,
+  DATE_FORMAT(created_at, 'yyyy-MM-dd'), DATE_FORMAT(created_at, 'HH'),
+  payload.`action`, payload.`number`, payload.pull_request.title, payload.pull_request.`user`.login,
+  payload.pull_request.merged, payload.pull_request.additions, payload.pull_request.deletions,
+  payload.pull_request.changed_files, payload.pull_request.created_at,
+  payload.pull_request.merged_at
 FROM `PullRequestEvent`;
 
 -- A repository got a star.
 CREATE TABLE `watch` (
-  event_id    BIGINT NOT NULL,
-  actor_id    BIGINT,
-  actor_login STRING,
-  repo_id     BIGINT,
-  repo_name   STRING,
-  org_login   STRING,
-  created_at  TIMESTAMP_LTZ(3),
-  `action`    STRING,
-  dt          STRING,
-  hr          STRING
-) PARTITIONED BY (dt, hr) WITH (
-  'connector' = 'filesystem',
-  'path' = '${OUT:-./lake}/watch',
-  'format' = 'parquet',
-  'parquet.compression' = 'ZSTD',
-  'partition.time-extractor.timestamp-pattern' = '$dt $hr:00:00',
-  'sink.partition-commit.trigger' = 'partition-time',
-  'sink.partition-commit.delay' = '1 h',
-  'sink.partition-commit.policy.kind' = 'success-file'
-);
+  `action` STRING
+) WITH ('path' = '${OUT:-./lake}/watch') LIKE event_table;
 INSERT INTO `watch` SELECT
-  CAST(id AS BIGINT),
-  actor.id,
-  actor.login,
-  repo.id,
-  repo.name,
-  org.login,
-  created_at,
-  payload.`action`,
-  DATE_FORMAT(created_at, 'yyyy-MM-dd'),
-  DATE_FORMAT(created_at, 'HH')
+  CAST(id AS BIGINT), actor.id, actor.login, repo.id, repo.name, org.login, created_at,
+  DATE_FORMAT(created_at, 'yyyy-MM-dd'), DATE_FORMAT(created_at, 'HH'),
+  payload.`action`
 FROM `WatchEvent`;
 
 -- An issue or pull request was commented on.
 CREATE TABLE `issue_comment` (
-  event_id     BIGINT NOT NULL,
-  actor_id     BIGINT,
-  actor_login  STRING,
-  repo_id      BIGINT,
-  repo_name    STRING,
-  org_login    STRING,
-  created_at   TIMESTAMP_LTZ(3),
   `action`     STRING,
   issue_number BIGINT,
   issue_title  STRING,
   labels       INT,
   comment_id   BIGINT,
-  body         STRING,
-  dt           STRING,
-  hr           STRING
-) PARTITIONED BY (dt, hr) WITH (
-  'connector' = 'filesystem',
-  'path' = '${OUT:-./lake}/issue_comment',
-  'format' = 'parquet',
-  'parquet.compression' = 'ZSTD',
-  'partition.time-extractor.timestamp-pattern' = '$dt $hr:00:00',
-  'sink.partition-commit.trigger' = 'partition-time',
-  'sink.partition-commit.delay' = '1 h',
-  'sink.partition-commit.policy.kind' = 'success-file'
-);
+  body         STRING
+) WITH ('path' = '${OUT:-./lake}/issue_comment') LIKE event_table;
 INSERT INTO `issue_comment` SELECT
-  CAST(id AS BIGINT),
-  actor.id,
-  actor.login,
-  repo.id,
-  repo.name,
-  org.login,
-  created_at,
-  payload.`action`,
-  payload.issue.`number`,
-  payload.issue.title,
-  CARDINALITY(payload.issue.labels),
-  payload.`comment`.id,
-  payload.`comment`.body,
-  DATE_FORMAT(created_at, 'yyyy-MM-dd'),
-  DATE_FORMAT(created_at, 'HH')
+  CAST(id AS BIGINT), actor.id, actor.login, repo.id, repo.name, org.login, created_at,
+  DATE_FORMAT(created_at, 'yyyy-MM-dd'), DATE_FORMAT(created_at, 'HH'),
+  payload.`action`, payload.issue.`number`, payload.issue.title, CARDINALITY(payload.issue.labels),
+  payload.`comment`.id, payload.`comment`.body
 FROM `IssueCommentEvent`;
 
 -- A pull request was reviewed.
 CREATE TABLE `review` (
-  event_id     BIGINT NOT NULL,
-  actor_id     BIGINT,
-  actor_login  STRING,
-  repo_id      BIGINT,
-  repo_name    STRING,
-  org_login    STRING,
-  created_at   TIMESTAMP_LTZ(3),
   `action`     STRING,
   review_id    BIGINT,
   state        STRING,
   submitted_at TIMESTAMP_LTZ(3),
   `number`     BIGINT,
-  title        STRING,
-  dt           STRING,
-  hr           STRING
-) PARTITIONED BY (dt, hr) WITH (
-  'connector' = 'filesystem',
-  'path' = '${OUT:-./lake}/review',
-  'format' = 'parquet',
-  'parquet.compression' = 'ZSTD',
-  'partition.time-extractor.timestamp-pattern' = '$dt $hr:00:00',
-  'sink.partition-commit.trigger' = 'partition-time',
-  'sink.partition-commit.delay' = '1 h',
-  'sink.partition-commit.policy.kind' = 'success-file'
-);
+  title        STRING
+) WITH ('path' = '${OUT:-./lake}/review') LIKE event_table;
 INSERT INTO `review` SELECT
-  CAST(id AS BIGINT),
-  actor.id,
-  actor.login,
-  repo.id,
-  repo.name,
-  org.login,
-  created_at,
-  payload.`action`,
-  payload.review.id,
-  payload.review.state,
-  payload.review.submitted_at,
-  payload.pull_request.`number`,
-  payload.pull_request.title,
-  DATE_FORMAT(created_at, 'yyyy-MM-dd'),
-  DATE_FORMAT(created_at, 'HH')
+  CAST(id AS BIGINT), actor.id, actor.login, repo.id, repo.name, org.login, created_at,
+  DATE_FORMAT(created_at, 'yyyy-MM-dd'), DATE_FORMAT(created_at, 'HH'),
+  payload.`action`, payload.review.id, payload.review.state, payload.review.submitted_at,
+  payload.pull_request.`number`, payload.pull_request.title
 FROM `PullRequestReviewEvent`;
 
 -- A line of a pull request was commented on.
 CREATE TABLE `review_comment` (
-  event_id    BIGINT NOT NULL,
-  actor_id    BIGINT,
-  actor_login STRING,
-  repo_id     BIGINT,
-  repo_name   STRING,
-  org_login   STRING,
-  created_at  TIMESTAMP_LTZ(3),
-  `action`    STRING,
-  comment_id  BIGINT,
-  `path`      STRING,
-  `position`  INT,
-  body        STRING,
-  `number`    BIGINT,
-  dt          STRING,
-  hr          STRING
-) PARTITIONED BY (dt, hr) WITH (
-  'connector' = 'filesystem',
-  'path' = '${OUT:-./lake}/review_comment',
-  'format' = 'parquet',
-  'parquet.compression' = 'ZSTD',
-  'partition.time-extractor.timestamp-pattern' = '$dt $hr:00:00',
-  'sink.partition-commit.trigger' = 'partition-time',
-  'sink.partition-commit.delay' = '1 h',
-  'sink.partition-commit.policy.kind' = 'success-file'
-);
+  `action`   STRING,
+  comment_id BIGINT,
+  `path`     STRING,
+  `position` INT,
+  body       STRING,
+  `number`   BIGINT
+) WITH ('path' = '${OUT:-./lake}/review_comment') LIKE event_table;
 INSERT INTO `review_comment` SELECT
-  CAST(id AS BIGINT),
-  actor.id,
-  actor.login,
-  repo.id,
-  repo.name,
-  org.login,
-  created_at,
-  payload.`action`,
-  payload.`comment`.id,
-  payload.`comment`.`path`,
-  payload.`comment`.`position`,
-  payload.`comment`.body,
-  payload.pull_request.`number`,
-  DATE_FORMAT(created_at, 'yyyy-MM-dd'),
-  DATE_FORMAT(created_at, 'HH')
+  CAST(id AS BIGINT), actor.id, actor.login, repo.id, repo.name, org.login, created_at,
+  DATE_FORMAT(created_at, 'yyyy-MM-dd'), DATE_FORMAT(created_at, 'HH'),
+  payload.`action`, payload.`comment`.id, payload.`comment`.`path`, payload.`comment`.`position`,
+  payload.`comment`.body, payload.pull_request.`number`
 FROM `PullRequestReviewCommentEvent`;
 
 -- An issue was opened, closed or changed.
 CREATE TABLE `issue` (
-  event_id    BIGINT NOT NULL,
-  actor_id    BIGINT,
-  actor_login STRING,
-  repo_id     BIGINT,
-  repo_name   STRING,
-  org_login   STRING,
-  created_at  TIMESTAMP_LTZ(3),
-  `action`    STRING,
-  `number`    BIGINT,
-  title       STRING,
-  state       STRING,
-  author      STRING,
-  comments    INT,
-  closed_at   TIMESTAMP_LTZ(3),
-  dt          STRING,
-  hr          STRING
-) PARTITIONED BY (dt, hr) WITH (
-  'connector' = 'filesystem',
-  'path' = '${OUT:-./lake}/issue',
-  'format' = 'parquet',
-  'parquet.compression' = 'ZSTD',
-  'partition.time-extractor.timestamp-pattern' = '$dt $hr:00:00',
-  'sink.partition-commit.trigger' = 'partition-time',
-  'sink.partition-commit.delay' = '1 h',
-  'sink.partition-commit.policy.kind' = 'success-file'
-);
+  `action`  STRING,
+  `number`  BIGINT,
+  title     STRING,
+  state     STRING,
+  author    STRING,
+  comments  INT,
+  closed_at TIMESTAMP_LTZ(3)
+) WITH ('path' = '${OUT:-./lake}/issue') LIKE event_table;
 INSERT INTO `issue` SELECT
-  CAST(id AS BIGINT),
-  actor.id,
-  actor.login,
-  repo.id,
-  repo.name,
-  org.login,
-  created_at,
-  payload.`action`,
-  payload.issue.`number`,
-  payload.issue.title,
-  payload.issue.state,
-  payload.issue.`user`.login,
-  payload.issue.comments,
-  payload.issue.closed_at,
-  DATE_FORMAT(created_at, 'yyyy-MM-dd'),
-  DATE_FORMAT(created_at, 'HH')
+  CAST(id AS BIGINT), actor.id, actor.login, repo.id, repo.name, org.login, created_at,
+  DATE_FORMAT(created_at, 'yyyy-MM-dd'), DATE_FORMAT(created_at, 'HH'),
+  payload.`action`, payload.issue.`number`, payload.issue.title, payload.issue.state,
+  payload.issue.`user`.login, payload.issue.comments, payload.issue.closed_at
 FROM `IssuesEvent`;
 
 -- A repository was forked.
 CREATE TABLE `fork` (
-  event_id    BIGINT NOT NULL,
-  actor_id    BIGINT,
-  actor_login STRING,
-  repo_id     BIGINT,
-  repo_name   STRING,
-  org_login   STRING,
-  created_at  TIMESTAMP_LTZ(3),
   fork_id     BIGINT,
   fork_name   STRING,
-  description STRING,
-  dt          STRING,
-  hr          STRING
-) PARTITIONED BY (dt, hr) WITH (
-  'connector' = 'filesystem',
-  'path' = '${OUT:-./lake}/fork',
-  'format' = 'parquet',
-  'parquet.compression' = 'ZSTD',
-  'partition.time-extractor.timestamp-pattern' = '$dt $hr:00:00',
-  'sink.partition-commit.trigger' = 'partition-time',
-  'sink.partition-commit.delay' = '1 h',
-  'sink.partition-commit.policy.kind' = 'success-file'
-);
+  description STRING
+) WITH ('path' = '${OUT:-./lake}/fork') LIKE event_table;
 INSERT INTO `fork` SELECT
-  CAST(id AS BIGINT),
-  actor.id,
-  actor.login,
-  repo.id,
-  repo.name,
-  org.login,
-  created_at,
-  payload.forkee.id,
-  payload.forkee.full_name,
-  payload.forkee.description,
-  DATE_FORMAT(created_at, 'yyyy-MM-dd'),
-  DATE_FORMAT(created_at, 'HH')
+  CAST(id AS BIGINT), actor.id, actor.login, repo.id, repo.name, org.login, created_at,
+  DATE_FORMAT(created_at, 'yyyy-MM-dd'), DATE_FORMAT(created_at, 'HH'),
+  payload.forkee.id, payload.forkee.full_name, payload.forkee.description
 FROM `ForkEvent`;
 
 -- A collaborator was added.
 CREATE TABLE `member` (
-  event_id     BIGINT NOT NULL,
-  actor_id     BIGINT,
-  actor_login  STRING,
-  repo_id      BIGINT,
-  repo_name    STRING,
-  org_login    STRING,
-  created_at   TIMESTAMP_LTZ(3),
   `action`     STRING,
   member_id    BIGINT,
-  member_login STRING,
-  dt           STRING,
-  hr           STRING
-) PARTITIONED BY (dt, hr) WITH (
-  'connector' = 'filesystem',
-  'path' = '${OUT:-./lake}/member',
-  'format' = 'parquet',
-  'parquet.compression' = 'ZSTD',
-  'partition.time-extractor.timestamp-pattern' = '$dt $hr:00:00',
-  'sink.partition-commit.trigger' = 'partition-time',
-  'sink.partition-commit.delay' = '1 h',
-  'sink.partition-commit.policy.kind' = 'success-file'
-);
+  member_login STRING
+) WITH ('path' = '${OUT:-./lake}/member') LIKE event_table;
 INSERT INTO `member` SELECT
-  CAST(id AS BIGINT),
-  actor.id,
-  actor.login,
-  repo.id,
-  repo.name,
-  org.login,
-  created_at,
-  payload.`action`,
-  payload.`member`.id,
-  payload.`member`.login,
-  DATE_FORMAT(created_at, 'yyyy-MM-dd'),
-  DATE_FORMAT(created_at, 'HH')
+  CAST(id AS BIGINT), actor.id, actor.login, repo.id, repo.name, org.login, created_at,
+  DATE_FORMAT(created_at, 'yyyy-MM-dd'), DATE_FORMAT(created_at, 'HH'),
+  payload.`action`, payload.`member`.id, payload.`member`.login
 FROM `MemberEvent`;
 
 -- A release was published.
 CREATE TABLE `release_note` (
-  event_id     BIGINT NOT NULL,
-  actor_id     BIGINT,
-  actor_login  STRING,
-  repo_id      BIGINT,
-  repo_name    STRING,
-  org_login    STRING,
-  created_at   TIMESTAMP_LTZ(3),
   `action`     STRING,
   tag          STRING,
   name         STRING,
   prerelease   BOOLEAN,
-  published_at TIMESTAMP_LTZ(3),
-  dt           STRING,
-  hr           STRING
-) PARTITIONED BY (dt, hr) WITH (
-  'connector' = 'filesystem',
-  'path' = '${OUT:-./lake}/release_note',
-  'format' = 'parquet',
-  'parquet.compression' = 'ZSTD',
-  'partition.time-extractor.timestamp-pattern' = '$dt $hr:00:00',
-  'sink.partition-commit.trigger' = 'partition-time',
-  'sink.partition-commit.delay' = '1 h',
-  'sink.partition-commit.policy.kind' = 'success-file'
-);
+  published_at TIMESTAMP_LTZ(3)
+) WITH ('path' = '${OUT:-./lake}/release_note') LIKE event_table;
 INSERT INTO `release_note` SELECT
-  CAST(id AS BIGINT),
-  actor.id,
-  actor.login,
-  repo.id,
-  repo.name,
-  org.login,
-  created_at,
-  payload.`action`,
-  payload.`release`.tag_name,
-  payload.`release`.name,
-  payload.`release`.prerelease,
-  payload.`release`.published_at,
-  DATE_FORMAT(created_at, 'yyyy-MM-dd'),
-  DATE_FORMAT(created_at, 'HH')
+  CAST(id AS BIGINT), actor.id, actor.login, repo.id, repo.name, org.login, created_at,
+  DATE_FORMAT(created_at, 'yyyy-MM-dd'), DATE_FORMAT(created_at, 'HH'),
+  payload.`action`, payload.`release`.tag_name, payload.`release`.name,
+  payload.`release`.prerelease, payload.`release`.published_at
 FROM `ReleaseEvent`;
 
 -- A repository was made public.
-CREATE TABLE `made_public` (
-  event_id    BIGINT NOT NULL,
-  actor_id    BIGINT,
-  actor_login STRING,
-  repo_id     BIGINT,
-  repo_name   STRING,
-  org_login   STRING,
-  created_at  TIMESTAMP_LTZ(3),
-  dt          STRING,
-  hr          STRING
-) PARTITIONED BY (dt, hr) WITH (
-  'connector' = 'filesystem',
-  'path' = '${OUT:-./lake}/made_public',
-  'format' = 'parquet',
-  'parquet.compression' = 'ZSTD',
-  'partition.time-extractor.timestamp-pattern' = '$dt $hr:00:00',
-  'sink.partition-commit.trigger' = 'partition-time',
-  'sink.partition-commit.delay' = '1 h',
-  'sink.partition-commit.policy.kind' = 'success-file'
-);
+CREATE TABLE `made_public` WITH ('path' = '${OUT:-./lake}/made_public') LIKE event_table;
 INSERT INTO `made_public` SELECT
-  CAST(id AS BIGINT),
-  actor.id,
-  actor.login,
-  repo.id,
-  repo.name,
-  org.login,
-  created_at,
-  DATE_FORMAT(created_at, 'yyyy-MM-dd'),
-  DATE_FORMAT(created_at, 'HH')
+  CAST(id AS BIGINT), actor.id, actor.login, repo.id, repo.name, org.login, created_at,
+  DATE_FORMAT(created_at, 'yyyy-MM-dd'), DATE_FORMAT(created_at, 'HH')
 FROM `PublicEvent`;
 
 -- A commit was commented on.
 CREATE TABLE `commit_comment` (
-  event_id    BIGINT NOT NULL,
-  actor_id    BIGINT,
-  actor_login STRING,
-  repo_id     BIGINT,
-  repo_name   STRING,
-  org_login   STRING,
-  created_at  TIMESTAMP_LTZ(3),
-  comment_id  BIGINT,
-  commit_id   STRING,
-  body        STRING,
-  dt          STRING,
-  hr          STRING
-) PARTITIONED BY (dt, hr) WITH (
-  'connector' = 'filesystem',
-  'path' = '${OUT:-./lake}/commit_comment',
-  'format' = 'parquet',
-  'parquet.compression' = 'ZSTD',
-  'partition.time-extractor.timestamp-pattern' = '$dt $hr:00:00',
-  'sink.partition-commit.trigger' = 'partition-time',
-  'sink.partition-commit.delay' = '1 h',
-  'sink.partition-commit.policy.kind' = 'success-file'
-);
+  comment_id BIGINT,
+  commit_id  STRING,
+  body       STRING
+) WITH ('path' = '${OUT:-./lake}/commit_comment') LIKE event_table;
 INSERT INTO `commit_comment` SELECT
-  CAST(id AS BIGINT),
-  actor.id,
-  actor.login,
-  repo.id,
-  repo.name,
-  org.login,
-  created_at,
-  payload.`comment`.id,
-  payload.`comment`.commit_id,
-  payload.`comment`.body,
-  DATE_FORMAT(created_at, 'yyyy-MM-dd'),
-  DATE_FORMAT(created_at, 'HH')
+  CAST(id AS BIGINT), actor.id, actor.login, repo.id, repo.name, org.login, created_at,
+  DATE_FORMAT(created_at, 'yyyy-MM-dd'), DATE_FORMAT(created_at, 'HH'),
+  payload.`comment`.id, payload.`comment`.commit_id, payload.`comment`.body
 FROM `CommitCommentEvent`;
 
 -- Wiki pages were edited.
 CREATE TABLE `wiki` (
-  event_id     BIGINT NOT NULL,
-  actor_id     BIGINT,
-  actor_login  STRING,
-  repo_id      BIGINT,
-  repo_name    STRING,
-  org_login    STRING,
-  created_at   TIMESTAMP_LTZ(3),
   pages        INT,
   first_page   STRING,
-  first_action STRING,
-  dt           STRING,
-  hr           STRING
-) PARTITIONED BY (dt, hr) WITH (
-  'connector' = 'filesystem',
-  'path' = '${OUT:-./lake}/wiki',
-  'format' = 'parquet',
-  'parquet.compression' = 'ZSTD',
-  'partition.time-extractor.timestamp-pattern' = '$dt $hr:00:00',
-  'sink.partition-commit.trigger' = 'partition-time',
-  'sink.partition-commit.delay' = '1 h',
-  'sink.partition-commit.policy.kind' = 'success-file'
-);
+  first_action STRING
+) WITH ('path' = '${OUT:-./lake}/wiki') LIKE event_table;
 INSERT INTO `wiki` SELECT
-  CAST(id AS BIGINT),
-  actor.id,
-  actor.login,
-  repo.id,
-  repo.name,
-  org.login,
-  created_at,
-  CARDINALITY(payload.pages),
-  payload.pages[1].title,
-  payload.pages[1].`action`,
-  DATE_FORMAT(created_at, 'yyyy-MM-dd'),
-  DATE_FORMAT(created_at, 'HH')
+  CAST(id AS BIGINT), actor.id, actor.login, repo.id, repo.name, org.login, created_at,
+  DATE_FORMAT(created_at, 'yyyy-MM-dd'), DATE_FORMAT(created_at, 'HH'),
+  CARDINALITY(payload.pages), payload.pages[1].title, payload.pages[1].`action`
 FROM `GollumEvent`;
 
 -- All events of all types in one table.
+CREATE TABLE events (`type` STRING) WITH ('path' = '${OUT:-./lake}/events') LIKE event_table;
 INSERT INTO events
-SELECT CAST(id AS BIGINT), actor.id, actor.login, repo.id, repo.name, org.login, created_at, `type`,
-       DATE_FORMAT(created_at, 'yyyy-MM-dd'), DATE_FORMAT(created_at, 'HH')
+SELECT CAST(id AS BIGINT), actor.id, actor.login, repo.id, repo.name, org.login, created_at,
+       DATE_FORMAT(created_at, 'yyyy-MM-dd'), DATE_FORMAT(created_at, 'HH'), `type`
 FROM (
   SELECT id, `type`, actor, repo, org, created_at FROM `PushEvent`
   UNION ALL SELECT id, `type`, actor, repo, org, created_at FROM `CreateEvent`
