@@ -1,0 +1,134 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/offsets"
+)
+
+// Row is the equation of one output and source partition: what `ledger show`
+// prints. Open is 0 unless a running lane added what it has read.
+type Row struct {
+	Table     *Table
+	Topic     connector.UUID
+	TopicName string
+	Partition int32
+	// Resume is the durable resume position.
+	Resume int64
+	Counts Counts
+	Open   int64
+}
+
+// Rows are the equations of the book as it would be after a restart: the
+// cursors, and above them the committed intents. By table, topic and partition.
+func (b *Book) Rows() []Row {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	names := map[connector.UUID]string{}
+	for _, l := range b.lanes {
+		names[l.ID.Topic] = l.Topic
+	}
+	rows := map[CursorKey]*Row{}
+	for k, c := range b.cursors {
+		rows[k] = &Row{Table: b.table(k.Output), Topic: k.Topic, TopicName: names[k.Topic], Partition: k.Partition,
+			Resume: c.Offset, Counts: c.Counts.Clone()}
+	}
+	for _, e := range b.intents {
+		if e.Result != Committed {
+			continue
+		}
+		for i := range e.Inputs {
+			in := &e.Inputs[i]
+			k := CursorKey{e.ID().Table, in.Topic, in.Partition}
+			r := rows[k]
+			if r == nil {
+				r = &Row{Table: b.table(k.Output), Topic: k.Topic, TopicName: names[k.Topic], Partition: k.Partition}
+				rows[k] = r
+			}
+			above := in.Counts(r.Resume, math.MaxInt64)
+			r.Counts.Add(&above)
+		}
+	}
+	out := make([]Row, 0, len(rows))
+	for _, r := range rows {
+		out = append(out, *r)
+	}
+	slices.SortFunc(out, func(x, y Row) int {
+		return cmp.Or(cmp.Compare(x.Table.Name, y.Table.Name), cmp.Compare(x.TopicName, y.TopicName),
+			slices.Compare(x.Topic[:], y.Topic[:]), cmp.Compare(x.Partition, y.Partition))
+	})
+	return out
+}
+
+func (b *Book) table(id connector.UUID) *Table {
+	if t := b.byID[id]; t != nil {
+		return t
+	}
+	return &Table{Name: id.String(), ID: id}
+}
+
+// Violation is something that must not be.
+type Violation struct {
+	Table     string
+	Topic     string
+	Partition int32
+	Problem   string
+}
+
+// String is the violation as a line.
+func (v Violation) String() string {
+	return fmt.Sprintf("%s, topic %s partition %d: %s", v.Table, v.Topic, v.Partition, v.Problem)
+}
+
+// Check verifies the equation of each row and that no offset is committed
+// twice for a table.
+func (b *Book) Check() []Violation {
+	var out []Violation
+	for _, r := range b.Rows() {
+		if open := r.Counts.Open(); open != r.Open {
+			out = append(out, Violation{r.Table.Name, r.TopicName, r.Partition,
+				fmt.Sprintf("read %d = written %d + folded %d + filtered %d + dead %d + late %d does not hold: %d rows are unaccounted for",
+					r.Counts.Read, r.Counts.Written, r.Counts.Folded, r.Counts.Filtered.Sum(), r.Counts.Dead.Sum(), r.Counts.Late, open)})
+		}
+	}
+	return append(out, b.doubles()...)
+}
+
+func (b *Book) doubles() []Violation {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	type input struct {
+		key CursorKey
+		in  *Input
+		id  connector.ArtifactID
+	}
+	var all []input
+	for _, e := range b.intents {
+		if e.Result == Committed {
+			for i := range e.Inputs {
+				in := &e.Inputs[i]
+				all = append(all, input{CursorKey{e.ID().Table, in.Topic, in.Partition}, in, e.ID()})
+			}
+		}
+	}
+	seen := map[CursorKey]offsets.Set{}
+	var out []Violation
+	for _, x := range all {
+		if twice := seen[x.key].Intersect(x.in.Offsets); len(twice) > 0 {
+			out = append(out, Violation{b.table(x.key.Output).Name, x.key.Topic.String(), x.key.Partition,
+				fmt.Sprintf("offsets %s are in two committed artefacts, one is %s", twice, x.id)})
+		}
+		seen[x.key] = seen[x.key].Union(x.in.Offsets)
+		for i := range x.in.Odd {
+			if !x.in.Offsets.Contains(x.in.Odd[i].Offset) {
+				out = append(out, Violation{b.table(x.key.Output).Name, x.key.Topic.String(), x.key.Partition,
+					fmt.Sprintf("offset %d has counts and is not in the set of %s", x.in.Odd[i].Offset, x.id)})
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,78 @@
+package ledger
+
+import (
+	"context"
+)
+
+// PruneOptions say what may be dropped.
+type PruneOptions struct {
+	// NowMillis is the wall clock.
+	NowMillis int64
+	// KeepMillis is 'ledger.keep': how long artefacts stay after their result.
+	KeepMillis int64
+	// Closed says whether a table partition is closed; tables without a
+	// commit policy have no open ones. nil: every one is.
+	Closed func(CloseKey) bool
+	// Replaying: 'dead replay' runs; no artefact is dropped.
+	Replaying bool
+}
+
+// Prune drops what is no longer needed: lane epochs and cursors that newer
+// epochs supersede, and artefacts that every cursor has passed. It returns how
+// many records it dropped.
+func (b *Book) Prune(ctx context.Context, o PruneOptions) (int, error) {
+	keys := b.prunable(o)
+	if len(keys) == 0 {
+		return 0, nil
+	}
+	if err := b.ledger.append(ctx, b, nil, keys); err != nil {
+		return 0, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.oldOpens, b.oldCursors = nil, nil
+	return len(keys), nil
+}
+
+func (b *Book) prunable(o PruneOptions) [][]byte {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	var keys [][]byte
+	for _, old := range b.oldOpens {
+		keys = append(keys, keyOf(b.scope, old))
+	}
+	keys = append(keys, b.oldCursors...)
+	if o.Replaying {
+		return keys
+	}
+	for _, e := range b.intents {
+		if e.Result == Pending || o.NowMillis-e.EndedMillis < o.KeepMillis || !b.passed(e, o) {
+			continue
+		}
+		keys = append(keys, keyOf(b.scope, e.Intent))
+		// The outcome may have been written by this or a later epoch; its own
+		// key is dropped with the intent, since an outcome without its intent
+		// says nothing.
+		keys = append(keys, keyOf(b.scope, &Outcome{ID: e.ID(), Writer: e.endedBy}))
+	}
+	return keys
+}
+
+// passed reports whether the durable resume position of every source
+// partition that the intent names is past it and its table partitions are
+// closed.
+func (b *Book) passed(e *Entry, o PruneOptions) bool {
+	for i := range e.Inputs {
+		in := &e.Inputs[i]
+		c := b.cursors[CursorKey{e.ID().Table, in.Topic, in.Partition}]
+		if c == nil || c.Offset < in.Offsets.End() {
+			return false
+		}
+	}
+	for i := range e.Artifacts {
+		if tp := e.Artifacts[i].Header.TablePartition; o.Closed != nil && !o.Closed(CloseKey{e.ID().Table, tp}) {
+			return false
+		}
+	}
+	return true
+}
