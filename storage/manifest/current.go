@@ -70,7 +70,7 @@ func locate(fsys vfs.FS, dir string) (located, error) {
 		return l, fmt.Errorf("reading %s: %w", currentName, err)
 	}
 	if l.generation, l.current = decodeCurrent(b); !l.current {
-		if l.generation, err = newestWhole(fsys, dir, generations); err != nil {
+		if l.generation, err = newestWhole(fsys, dir, generations, len(b) > 0); err != nil {
 			return l, err
 		}
 	}
@@ -82,10 +82,10 @@ func locate(fsys vfs.FS, dir string) (located, error) {
 	return l, nil
 }
 
-// newestWhole returns the highest generation with a whole snapshot. 0 means that
-// no manifest was ever finished. A damaged or unknown file newer than that is an
-// error: it might be the one in force.
-func newestWhole(fsys vfs.FS, dir string, generations []uint64) (uint64, error) {
+// newestWhole returns the highest generation with a whole snapshot, and 0 if no
+// manifest ever came into force. Files that cannot be judged are an error then:
+// an empty state must not take the place of a damaged one.
+func newestWhole(fsys vfs.FS, dir string, generations []uint64, hadCurrent bool) (uint64, error) {
 	best := uint64(0)
 	var worst error
 	for _, g := range generations {
@@ -97,10 +97,31 @@ func newestWhole(fsys vfs.FS, dir string, generations []uint64) (uint64, error) 
 			best = g
 		}
 	}
-	if worst != nil && best == 0 && len(generations) > 1 {
-		return 0, fmt.Errorf("%s is missing or damaged, and so are the manifests: %w", currentName, worst)
+	if best > 0 {
+		return best, nil
 	}
-	return best, nil
+	if hadCurrent {
+		return 0, fmt.Errorf("%w: %s is damaged and no manifest is whole: %w", ErrMissing, currentName, orNone(worst))
+	}
+	for _, g := range generations {
+		// All that may stand there without CURRENT and not whole is the first
+		// file, when the very first Open was cut short.
+		st, err := fsys.Stat(fsys.Join(dir, fileName(g)))
+		if err != nil {
+			return 0, fmt.Errorf("reading manifest: %w", err)
+		}
+		if g != 1 || st.Size() > emptyFileSize {
+			return 0, fmt.Errorf("%w: %s is missing and %s is not whole: %w", ErrMissing, currentName, fileName(g), orNone(worst))
+		}
+	}
+	return 0, nil
+}
+
+func orNone(err error) error {
+	if err == nil {
+		return errors.New("no damage found in what is there")
+	}
+	return err
 }
 
 func isWhole(fsys vfs.FS, dir string, generation uint64) (bool, error) {

@@ -45,6 +45,9 @@ const (
 	dataStart       = 2 * fileHeaderSize // the file header stands there twice
 	frameHeaderSize = 48
 	editHeaderSize  = 6
+	// emptyFileSize is that of a file without entries: the headers and the end
+	// of an empty snapshot, each twice.
+	emptyFileSize = dataStart + 2*frameHeaderSize
 
 	fileMagic  = "MRMANIFS"
 	frameMagic = "MRMF"

@@ -34,6 +34,9 @@ type Decoder struct {
 // not checked here, Split does that. Errors wrap ErrCorrupt, ErrTooLarge or
 // ErrCodec.
 func (d *Decoder) Records(b Batch) (Iter, error) {
+	if b.Count == 0 && len(b.Payload()) == 0 {
+		return Iter{}, nil // emptied by compaction, nothing to unpack
+	}
 	payload, err := d.unpack(b.Attributes.Codec(), b.Payload())
 	if err != nil {
 		return Iter{}, fmt.Errorf("unpacking %s batch at base offset %d: %w", b.Attributes.Codec(), b.BaseOffset, err)
