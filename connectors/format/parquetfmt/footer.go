@@ -32,8 +32,8 @@ func readFooter(r io.ReaderAt, size int64) (*format.FileMetaData, error) {
 		return nil, fmt.Errorf("%w: %d bytes are too few", ErrCorrupt, size)
 	}
 	var b [tail]byte
-	if _, err := r.ReadAt(b[:], size-tail); err != nil && err != io.EOF {
-		return nil, fmt.Errorf("reading parquet footer: %w", err)
+	if err := readFull(r, b[:], size-tail); err != nil {
+		return nil, err
 	}
 	if string(b[4:]) != magic {
 		return nil, fmt.Errorf("%w: no PAR1 at the end", ErrCorrupt)
@@ -43,8 +43,8 @@ func readFooter(r io.ReaderAt, size int64) (*format.FileMetaData, error) {
 		return nil, fmt.Errorf("%w: a footer of %d bytes in a file of %d", ErrCorrupt, n, size)
 	}
 	buf := make([]byte, n)
-	if _, err := r.ReadAt(buf, size-tail-n); err != nil && err != io.EOF {
-		return nil, fmt.Errorf("reading parquet footer: %w", err)
+	if err := readFull(r, buf, size-tail-n); err != nil {
+		return nil, err
 	}
 	m := new(format.FileMetaData)
 	if err := unmarshal(buf, m); err != nil {
@@ -61,4 +61,15 @@ func unmarshal(b []byte, v any) (err error) {
 		}
 	}()
 	return thrift.Unmarshal(new(thrift.CompactProtocol), b, v)
+}
+
+func readFull(r io.ReaderAt, b []byte, off int64) error {
+	n, err := r.ReadAt(b, off)
+	if n == len(b) {
+		return nil
+	}
+	if err == io.EOF {
+		return fmt.Errorf("%w: the file ends before byte %d", ErrCorrupt, off+int64(len(b)))
+	}
+	return fmt.Errorf("reading parquet footer: %w", err)
 }

@@ -13,17 +13,18 @@ import (
 // Compression is the codec of a file's pages.
 type Compression uint8
 
-// The codecs. The zero value is Snappy, which every reader knows. LZ4 is
-// Parquet's LZ4_RAW, not the deprecated framing of Hadoop.
+// The codecs. The zero value is Snappy, which every reader knows. LZ4 is not
+// among them: its two framings divide the readers, and parquet-go/parquet-go
+// v0.32 returns zeros instead of values for LZ4_RAW pages that shrink to less
+// than a third.
 const (
 	Snappy Compression = iota
 	None
 	Zstd
 	Gzip
-	LZ4
 )
 
-var compressionNames = [...]string{Snappy: "snappy", None: "none", Zstd: "zstd", Gzip: "gzip", LZ4: "lz4"}
+var compressionNames = [...]string{Snappy: "snappy", None: "none", Zstd: "zstd", Gzip: "gzip"}
 
 // String is the name that [ParseCompression] takes.
 func (c Compression) String() string {
@@ -34,7 +35,7 @@ func (c Compression) String() string {
 }
 
 // CompressionNames are the values of the option parquet.compression.
-func CompressionNames() []string { return []string{"none", "snappy", "zstd", "gzip", "lz4"} }
+func CompressionNames() []string { return []string{"none", "snappy", "zstd", "gzip"} }
 
 // ParseCompression reads a codec's name in any case; "uncompressed" is "none".
 func ParseCompression(s string) (Compression, error) {
@@ -47,6 +48,10 @@ func ParseCompression(s string) (Compression, error) {
 			return Compression(i), nil
 		}
 	}
+	switch name {
+	case "lz4", "lz4_raw", "lzo", "brotli":
+		return 0, fmt.Errorf("%w: compression %s (one of %s)", ErrNotYet, name, strings.Join(CompressionNames(), ", "))
+	}
 	return 0, fmt.Errorf("unknown compression %q (one of %s)", s, strings.Join(CompressionNames(), ", "))
 }
 
@@ -58,8 +63,6 @@ func (c Compression) codec() format.CompressionCodec {
 		return format.Zstd
 	case Gzip:
 		return format.Gzip
-	case LZ4:
-		return format.Lz4Raw
 	}
 	return format.Snappy
 }
@@ -101,7 +104,7 @@ const (
 // Validate reports the first field that cannot be used.
 func (o Options) Validate() error {
 	switch {
-	case o.Compression > LZ4:
+	case o.Compression > Gzip:
 		return fmt.Errorf("Compression: unknown codec %d", o.Compression)
 	case o.RowGroupBytes < 0 || o.RowGroupBytes > 1<<30:
 		return fmt.Errorf("RowGroupBytes: %d is not in 0..1 GiB", o.RowGroupBytes)
@@ -141,6 +144,8 @@ var (
 	// ErrValueError: a selected row holds an error value; nothing of the batch
 	// was written. The caller drops or dead-letters such rows before.
 	ErrValueError = errors.New("row holds an error value")
+	// ErrNotYet: a part of the format that is not supported yet.
+	ErrNotYet = errors.New("not_yet")
 	// ErrCorrupt: the bytes are not a Parquet file, or a broken one.
 	ErrCorrupt = errors.New("corrupt parquet file")
 )

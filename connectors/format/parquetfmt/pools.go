@@ -8,7 +8,6 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
-	"github.com/pierrec/lz4/v4"
 )
 
 // blockBytes is the unit in which compressed pages are kept.
@@ -53,7 +52,6 @@ type scratch struct {
 
 	zstd *zstd.Encoder
 	gzip *gzip.Writer
-	lz4  lz4.Compressor
 	buf  bytes.Buffer
 }
 
@@ -136,18 +134,6 @@ func (s *scratch) compress(c Compression, src []byte) ([]byte, error) {
 			return nil, fmt.Errorf("compressing page: %w", err)
 		}
 		return s.buf.Bytes(), nil
-	case LZ4:
-		if n := lz4.CompressBlockBound(len(src)); cap(s.comp) < n {
-			s.comp = make([]byte, n)
-		}
-		n, err := s.lz4.CompressBlock(src, s.comp[:cap(s.comp)])
-		if err != nil {
-			return nil, fmt.Errorf("compressing page: %w", err)
-		}
-		if n == 0 && len(src) > 0 {
-			return nil, fmt.Errorf("compressing page: lz4 gave no block for %d bytes", len(src))
-		}
-		return s.comp[:n], nil
 	}
 	return nil, fmt.Errorf("compressing page: unknown codec %d", c)
 }
