@@ -1,0 +1,14 @@
+package fn
+
+import "slices"
+
+// builtins are the declarations in the order of the docs.
+func builtins() []*Function {
+	return slices.Concat(
+		comparisons(), logicals(), conditionals(),
+	)
+}
+func refusals() []Refusal                    { return nil }
+func aggregates(LibraryOptions) []*Aggregate { return nil }
+
+type jsonCache struct{}

@@ -1,0 +1,81 @@
+package fn
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/types"
+)
+
+// Context is what kernels may know besides their arguments, and their
+// scratch memory. It belongs to one goroutine.
+type Context struct {
+	// Zone is the session time zone.
+	Zone *types.Zone
+	// Now is the clock reading of the batch, microseconds since 1970 UTC; the
+	// caller sets it once before each Eval.
+	Now int64
+	// Rand feeds RAND, RAND_INTEGER and UUID.
+	Rand *rand.Rand
+	// ParseNulls counts values for which TRY_CAST, TO_TIMESTAMP and TO_DATE
+	// gave NULL because their text has no image.
+	ParseNulls int64
+
+	where   string
+	scratch *any
+	stamp   uint64
+	argID   int
+	json    map[int]*jsonCache
+	all     batch.Sel
+}
+
+// NewContext returns a context with session zone UTC when zone is nil.
+// seed feeds the random functions.
+func NewContext(zone *types.Zone, seed uint64) *Context {
+	if zone == nil {
+		zone = types.UTC()
+	}
+	return &Context{Zone: zone, Rand: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))}
+}
+
+// Fail records an error value for a row of out; rows must come ascending.
+func (c *Context) Fail(out *batch.Vec, row int32, code batch.Code, format string, args ...any) {
+	out.SetErr(int(row), code, c.where, fmt.Sprintf(format, args...))
+}
+
+// Where is the text of the expression being evaluated.
+func (c *Context) Where() string { return c.where }
+
+// All is the selection of rows 0..n-1; valid until the next call with a
+// larger n and not to be written.
+func (c *Context) All(n int) batch.Sel {
+	for len(c.all) < n {
+		c.all = append(c.all, int32(len(c.all)))
+	}
+	return c.all[:n:n]
+}
+
+// Call runs a kernel with the context of its call site. where is the text for
+// errors, scratch a slot that is kept between calls of that site, stamp a
+// number that changes whenever argument memory does, argID the identity of
+// the first argument. It is for runtime/expr.
+func (c *Context) Call(k Kernel, where string, scratch *any, stamp uint64, argID int,
+	args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
+	w, s, st, id := c.where, c.scratch, c.stamp, c.argID
+	c.where, c.scratch, c.stamp, c.argID = where, scratch, stamp, argID
+	k(c, args, sel, out)
+	c.where, c.scratch, c.stamp, c.argID = w, s, st, id
+}
+
+// Cut shortens a value for a message to 64 bytes, on a rune boundary.
+func Cut[T string | []byte](s T) string {
+	if len(s) <= 64 {
+		return string(s)
+	}
+	n := 64
+	for n > 0 && s[n]&0xc0 == 0x80 {
+		n--
+	}
+	return string(s[:n]) + "..."
+}
