@@ -6,6 +6,7 @@ import (
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/expr"
+	"github.com/millrace/millrace/runtime/expr/fn"
 	"github.com/millrace/millrace/runtime/types"
 )
 
@@ -117,10 +118,22 @@ type Exchange struct {
 
 // Aggregate is one aggregate call.
 type Aggregate struct {
-	// Function is the resolved aggregate overload.
-	Function *expr.AggregateCall
 	// Name is the output column.
 	Name string
+	// Text is the canonical text of the call, e.g. "SUM(x) FILTER (WHERE y)".
+	// Calls of equal text share one slot of state; it identifies the state.
+	Text string
+	// Bound is the aggregate overload.
+	Bound fn.BoundAggregate
+	// Args are over the input's columns, of exactly Bound.Params.
+	Args []expr.Expr
+	// Filter is the FILTER clause, a BOOLEAN over the input's columns, or nil.
+	Filter expr.Expr
+	// Order are the input columns that order the rows where Bound.Ordered
+	// (row time or version, branch label, topic, partition, offset, row
+	// index), most significant first; empty: row time, then the positions of
+	// the hand-over, then the canonical encoding of the row.
+	Order []int
 }
 
 // WindowAggregate is GROUP BY keys, window_start, window_end. Output columns:

@@ -1,0 +1,148 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/graph"
+	"github.com/millrace/millrace/runtime/lane"
+	"github.com/millrace/millrace/runtime/ledger"
+	"github.com/millrace/millrace/runtime/slot"
+)
+
+// Deps is what a run is given from above.
+type Deps struct {
+	// Ledger is open; the run writes Scope's book. Required.
+	Ledger *ledger.Ledger
+	Scope  ledger.Scope
+	// DataDirectory is the data directory's UUID.
+	DataDirectory connector.UUID
+	// NewUUID makes ids; nil: random (version 4).
+	NewUUID func() connector.UUID
+	// DeadLetters takes rows that no table can hold. Required.
+	DeadLetters lane.DeadLetters
+	// Keyed runs keyed stages; nil: a graph with an exchange is refused.
+	Keyed KeyedFactory
+	// Adopt takes table locations over from another owner.
+	Adopt bool
+	// Clock; nil is the system's.
+	Clock slot.Clock
+	// Log; nil discards.
+	Log *slog.Logger
+	// Notice is told, in order, what the start does: one line for people each.
+	// nil: nobody.
+	Notice func(line string)
+	// Hooks are told what happens, for metrics; nil functions are not called.
+	Hooks Hooks
+	// MaxDead ends the run with *MaxDeadError when more rows are dead, late
+	// ones not counted; -1 or 0: no limit.
+	MaxDead int64
+}
+
+// Hooks are called from the lanes' goroutines and must not block.
+type Hooks struct {
+	// Committed is called after each commit with its rows and bytes.
+	Committed func(table string, artifacts int, rows, bytes int64, took time.Duration)
+	// LaneState is called when a lane's state changes.
+	LaneState func(lane string, s lane.State, err error)
+}
+
+// KeyedFactory makes keyed stages.
+type KeyedFactory interface {
+	// Open restores the keyed stages of a job: from the newest checkpoint, with
+	// every sealed artefact of it published or resolved.
+	Open(ctx context.Context, job *graph.Job, env KeyedEnv) (Keyed, error)
+}
+
+// KeyedEnv is what the engine gives a keyed stage.
+type KeyedEnv struct {
+	Book          *ledger.Book
+	DeadLetters   lane.DeadLetters
+	DataDirectory connector.UUID
+	// JobEpoch is this run's.
+	JobEpoch uint64
+	Clock    slot.Clock
+	Log      *slog.Logger
+	Notice   func(line string)
+	// Sinks are the open sinks of the job's sink nodes; the engine closes them.
+	Sinks map[graph.NodeID]SinkHandle
+	// Outputs are the table ids of the exchanges that lanes feed.
+	Outputs map[graph.NodeID]connector.UUID
+}
+
+// SinkHandle is an open table.
+type SinkHandle struct {
+	Table *ledger.Table
+	Sink  connector.Sink
+}
+
+// Keyed is the running keyed stages of one job.
+type Keyed interface {
+	// Exchange is the entrance of an exchange node that lanes feed.
+	Exchange(node graph.NodeID) (lane.Exchange, error)
+	// Done is closed when every stage has ended: after the watermarks of all
+	// inlets stand at batch.MaxWatermark and everything is committed, or with
+	// an error.
+	Done() <-chan struct{}
+	// Err is why it ended; nil when it finished.
+	Err() error
+	// Stop takes a last checkpoint with the inlets closed, commits it and ends.
+	Stop(ctx context.Context) error
+	// Status describes the stages.
+	Status() []StageStatus
+}
+
+// StageStatus is one operator of a keyed stage.
+type StageStatus struct {
+	Name string
+	// Watermark is what it has fired up to, in milliseconds.
+	Watermark int64
+	// Checkpoint is the last completed one, CheckpointAge how long ago.
+	Checkpoint    uint64
+	CheckpointAge time.Duration
+	StateBytes    int64
+	Emitted       int64
+	// Holds names what holds the watermark back, for people.
+	Holds []string
+}
+
+// Status is a snapshot of a run.
+type Status struct {
+	Started time.Time
+	// Recovering: lanes have not all reached the heads of the last run.
+	Recovering bool
+	Tables     []TableStatus
+	Lanes      []lane.Status
+	Stages     []StageStatus
+	// Rows are the live equations: one a table, topic and partition.
+	Rows []ledger.Row
+}
+
+// TableStatus is one output, summed over its lanes.
+type TableStatus struct {
+	Name     string
+	Exchange bool
+	// Counts in rows after decoding; Read - Counts.Open() rows are accounted
+	// for and Open are in open files.
+	Counts ledger.Counts
+	Open   int64
+	// RowsPerSecond is rows read, over the last ten seconds or so.
+	RowsPerSecond float64
+	// OpenFiles and NextFile: when the oldest open file will be sealed by age
+	// at the latest; zero when none is open.
+	OpenFiles int
+	NextFile  time.Time
+	Committed int64
+	// Files is the artefacts committed by this run.
+	Files int64
+	// Partitions of the table that are open, closed and announced.
+	OpenPartitions, Announced int
+}
+
+// ResumeOptions are those of `jobs resume`.
+type ResumeOptions struct {
+	// SkipLost goes on behind records that are gone, and counts them as lost.
+	SkipLost bool
+}

@@ -1,0 +1,372 @@
+package graph
+
+import (
+	"fmt"
+
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/expr"
+	"github.com/millrace/millrace/runtime/types"
+)
+
+// Error is a fault of a graph: a mistake of whoever built it, not of a user.
+type Error struct {
+	Node NodeID
+	Op   string
+	Text string
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("job graph: node %d (%s): %s", e.Node, e.Op, e.Text) }
+
+// NotYetError names something that the runtime cannot do in this version.
+type NotYetError struct{ Feature string }
+
+func (e *NotYetError) Error() string { return "not_yet: " + e.Feature }
+
+// OpName is the operator's name for EXPLAIN and messages.
+func OpName(op Op) string {
+	switch op.(type) {
+	case *Source:
+		return "Source"
+	case *Project:
+		return "Project"
+	case *Filter:
+		return "Filter"
+	case *Unnest:
+		return "Unnest"
+	case *Union:
+		return "Union"
+	case *WindowAssign:
+		return "WindowAssign"
+	case *Exchange:
+		return "Exchange"
+	case *WindowAggregate:
+		return "WindowAggregate"
+	case *GroupAggregate:
+		return "GroupAggregate"
+	case *WideMerge:
+		return "WideMerge"
+	case *Sort:
+		return "Sort"
+	case *Limit:
+		return "Limit"
+	case *Values:
+		return "Values"
+	case *Sink:
+		return "Sink"
+	}
+	return fmt.Sprintf("%T", op)
+}
+
+// Stateful reports an operator that lives in a keyed stage.
+func Stateful(op Op) bool {
+	switch op.(type) {
+	case *WindowAggregate, *GroupAggregate, *WideMerge, *Sort, *Limit:
+		return true
+	}
+	return false
+}
+
+// Validate checks the graph: shape, column numbers and types, unique state
+// paths. It returns the first fault, a *Error or *NotYetError.
+func (j *Job) Validate() error {
+	v := &validator{job: j, keyed: make([]bool, len(j.Nodes)), paths: map[string]NodeID{}}
+	if len(j.Nodes) == 0 {
+		return &Error{Op: "Job", Text: "no nodes"}
+	}
+	for i, n := range j.Nodes {
+		if n == nil || n.Op == nil || n.Schema == nil {
+			return &Error{Node: NodeID(i), Op: "?", Text: "node, operator or schema is missing"}
+		}
+		v.n = n
+		if err := v.node(NodeID(i)); err != nil {
+			return err
+		}
+	}
+	return v.reach()
+}
+
+type validator struct {
+	job   *Job
+	n     *Node
+	keyed []bool // behind an exchange
+	paths map[string]NodeID
+}
+
+func (v *validator) fault(format string, args ...any) error {
+	return &Error{Node: v.n.ID, Op: OpName(v.n.Op), Text: fmt.Sprintf(format, args...)}
+}
+
+func (v *validator) input(i int) *Node { return v.job.Nodes[v.n.Inputs[i]] }
+
+func (v *validator) node(id NodeID) error {
+	n := v.n
+	if n.ID != id {
+		return v.fault("its id is not its index %d", id)
+	}
+	for _, in := range n.Inputs {
+		if in < 0 || in >= id {
+			return v.fault("input %d is not an earlier node", in)
+		}
+		v.keyed[id] = v.keyed[id] || v.keyed[in]
+	}
+	if n.TimeColumn >= 0 {
+		if n.TimeColumn >= len(n.Schema.Fields) || !n.Schema.Fields[n.TimeColumn].Type.IsTimestamp() {
+			return v.fault("row time column %d is no timestamp", n.TimeColumn)
+		}
+	}
+	if err := v.arity(); err != nil {
+		return err
+	}
+	if Stateful(n.Op) {
+		if old, dup := v.paths[n.Path]; dup || n.Path == "" {
+			return v.fault("state path %q is also that of node %d; name one with STATE_ID", n.Path, old)
+		}
+		v.paths[n.Path] = id
+	}
+	return v.op(id)
+}
+
+func (v *validator) arity() error {
+	want := 1
+	switch op := v.n.Op.(type) {
+	case *Source, *Values:
+		want = 0
+	case *Union, *Sink:
+		if len(v.n.Inputs) == 0 {
+			return v.fault("it has no input")
+		}
+		return nil
+	case *WideMerge:
+		want = len(op.Branches)
+	}
+	if len(v.n.Inputs) != want {
+		return v.fault("it has %d inputs, not %d", len(v.n.Inputs), want)
+	}
+	return nil
+}
+
+func (v *validator) op(id NodeID) error {
+	switch op := v.n.Op.(type) {
+	case *Source:
+		return v.source(op)
+	case *Project:
+		if len(op.Exprs) != len(v.n.Schema.Fields) {
+			return v.fault("%d expressions for %d columns", len(op.Exprs), len(v.n.Schema.Fields))
+		}
+		return v.exprs(v.input(0).Schema, op.Exprs...)
+	case *Filter:
+		if op.Predicate.Type().Kind != types.Boolean {
+			return v.fault("predicate %s is %s", op.Predicate, op.Predicate.Type())
+		}
+		return v.exprs(v.input(0).Schema, op.Predicate)
+	case *Unnest:
+		if k := op.Value.Type().Kind; k != types.Array && k != types.Map {
+			return v.fault("%s is %s, neither ARRAY nor MAP", op.Value, op.Value.Type())
+		}
+		return v.exprs(v.input(0).Schema, op.Value)
+	case *Union:
+		for i := range v.n.Inputs {
+			if err := v.same(v.input(i).Schema, v.n.Schema); err != nil {
+				return err
+			}
+		}
+	case *WindowAssign:
+		return v.window(op.Window, op.Time, v.input(0).Schema)
+	case *Exchange:
+		v.keyed[id] = true
+		if op.Parallelism < 1 {
+			return v.fault("parallelism %d", op.Parallelism)
+		}
+		return v.columns(v.input(0).Schema, op.Keys...)
+	case *WindowAggregate:
+		return v.windowAggregate(op)
+	case *GroupAggregate:
+		if err := v.behindExchange(0); err != nil {
+			return err
+		}
+		return v.columns(v.input(0).Schema, op.Keys...)
+	case *WideMerge:
+		return v.wide(op)
+	case *Sort, *Limit:
+		if !v.job.Bounded {
+			return v.fault("needs bounded input")
+		}
+	case *Sink:
+		return v.sink(op)
+	}
+	return nil
+}
+
+func (v *validator) source(op *Source) error {
+	if op.Table == nil || op.Connector == nil {
+		return v.fault("table or connector is missing")
+	}
+	if len(op.Columns) != len(v.n.Schema.Fields) {
+		return v.fault("%d columns for %d fields", len(op.Columns), len(v.n.Schema.Fields))
+	}
+	for _, c := range op.Columns {
+		if c < 0 || c >= len(op.Table.Columns) {
+			return v.fault("table %s has no column %d", op.Table.Name, c)
+		}
+	}
+	if op.Watermark == nil {
+		return nil
+	}
+	if !op.Watermark.Type().IsTimestamp() {
+		return v.fault("watermark %s is %s", op.Watermark, op.Watermark.Type())
+	}
+	return v.exprs(v.n.Schema, op.Watermark)
+}
+
+func (v *validator) windowAggregate(op *WindowAggregate) error {
+	if err := v.behindExchange(0); err != nil {
+		return err
+	}
+	in := v.input(0).Schema
+	if err := v.window(op.Window, op.Time, in); err != nil {
+		return err
+	}
+	for i := range op.Aggregates {
+		a := &op.Aggregates[i]
+		if len(a.Args) != len(a.Bound.Params) {
+			return v.fault("%s has %d arguments, not %d", a.Text, len(a.Args), len(a.Bound.Params))
+		}
+		if err := v.exprs(in, a.Args...); err != nil {
+			return err
+		}
+		if a.Filter != nil {
+			if err := v.exprs(in, a.Filter); err != nil {
+				return err
+			}
+		}
+	}
+	return v.columns(in, op.Keys...)
+}
+
+func (v *validator) wide(op *WideMerge) error {
+	labels := map[string]bool{}
+	for i := range op.Branches {
+		b := &op.Branches[i]
+		if labels[b.Label] {
+			return v.fault("branch label %q twice", b.Label)
+		}
+		labels[b.Label] = true
+		if err := v.behindExchange(i); err != nil {
+			return err
+		}
+		in := v.input(i).Schema
+		if err := v.window(op.Window, b.Time, in); err != nil {
+			return err
+		}
+		if err := v.columns(in, b.Keys...); err != nil {
+			return err
+		}
+		if b.Version >= 0 {
+			if err := v.columns(in, b.Version); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range op.Columns {
+		if !labels[op.Columns[i].Branch] {
+			return v.fault("column %q is of no branch", op.Columns[i].Name)
+		}
+	}
+	return nil
+}
+
+func (v *validator) sink(op *Sink) error {
+	if op.Table == nil || op.Connector == nil {
+		return v.fault("table or connector is missing")
+	}
+	if op.Overwrite {
+		return &NotYetError{"INSERT OVERWRITE"}
+	}
+	if len(v.n.Schema.Fields) != len(op.Table.Columns) {
+		return v.fault("%d columns for a table of %d", len(v.n.Schema.Fields), len(op.Table.Columns))
+	}
+	for i := range v.n.Inputs {
+		if err := v.same(v.input(i).Schema, v.n.Schema); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *validator) behindExchange(i int) error {
+	if _, ok := v.input(i).Op.(*Exchange); !ok && !Stateful(v.input(i).Op) {
+		return v.fault("input %d is no exchange", i)
+	}
+	return nil
+}
+
+func (v *validator) window(w Window, time int, in *batch.Schema) error {
+	if w.Size <= 0 {
+		return v.fault("window size %d ms", w.Size)
+	}
+	if time < 0 || time >= len(in.Fields) || !in.Fields[time].Type.IsTimestamp() {
+		return v.fault("row time column %d is no timestamp", time)
+	}
+	return nil
+}
+
+func (v *validator) columns(in *batch.Schema, cols ...int) error {
+	for _, c := range cols {
+		if c < 0 || c >= len(in.Fields) {
+			return v.fault("input has no column %d", c)
+		}
+	}
+	return nil
+}
+
+func (v *validator) exprs(in *batch.Schema, exprs ...expr.Expr) error {
+	if _, err := expr.Compile(exprs, in, expr.Options{}); err != nil {
+		return v.fault("%v", err)
+	}
+	return nil
+}
+
+// same compares the layouts; names and nullability of an input may differ.
+func (v *validator) same(in, out *batch.Schema) error {
+	if len(in.Fields) != len(out.Fields) {
+		return v.fault("an input has %d columns, not %d", len(in.Fields), len(out.Fields))
+	}
+	for i := range in.Fields {
+		if !in.Fields[i].Type.EqualIgnoringNull(out.Fields[i].Type) {
+			return v.fault("column %q is %s in an input, not %s", out.Fields[i].Name, in.Fields[i].Type, out.Fields[i].Type)
+		}
+	}
+	return nil
+}
+
+// reach checks the rule that a source may not reach one table both directly
+// and through an exchange: its rows would have two positions there. Sources of
+// one topic that are different tables are compared by the engine, which alone
+// knows topics.
+func (v *validator) reach() error {
+	type way struct{ direct, keyed bool }
+	for src, n := range v.job.Nodes {
+		if _, ok := n.Op.(*Source); !ok {
+			continue
+		}
+		ways := make([]way, len(v.job.Nodes))
+		ways[src].direct = true
+		for id := src + 1; id < len(v.job.Nodes); id++ {
+			for _, in := range v.job.Nodes[id].Inputs {
+				ways[id].direct = ways[id].direct || ways[in].direct
+				ways[id].keyed = ways[id].keyed || ways[in].keyed
+			}
+			node := v.job.Nodes[id]
+			switch node.Op.(type) {
+			case *Exchange:
+				ways[id] = way{keyed: ways[id].direct || ways[id].keyed}
+			case *Sink:
+				if ways[id].direct && ways[id].keyed {
+					v.n = node
+					return v.fault("a source reaches it both directly and through an exchange")
+				}
+			}
+		}
+	}
+	return nil
+}
