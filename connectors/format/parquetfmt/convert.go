@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"math/bits"
 	"unicode/utf8"
 
 	"github.com/parquet-go/parquet-go"
@@ -183,6 +182,7 @@ func timestamps(n *fileNode, t types.Type) converter {
 			if !ok {
 				errs = append(errs, batch.ValueError{Row: int32(len(out.I64)), Code: batch.CodeTimestampRange,
 					Message: fmt.Sprintf("a time in the file is outside what %s can hold", t.WithNullable(true))})
+				v = 0
 			}
 			if grain > 1 {
 				v = floorDiv(v, grain) * grain
@@ -198,12 +198,18 @@ func instant(n *fileNode, v *parquet.Value, to int64) (int64, bool) {
 		x := v.Int96()
 		nanos := int64(uint64(x[0]) | uint64(x[1])<<32)
 		day := int64(int32(x[2])) - julianUnixDay
+		rest := floorDiv(nanos, nanosPerSecond/to)
 		perDay := to * secondsPerDay
-		hi, lo := bits.Mul64(uint64(max(day, -day)), uint64(perDay))
-		if hi != 0 || lo > math.MaxInt64-uint64(perDay) {
+		if day < 0 {
+			// Count from the day's end, so that the product stays in range
+			// wherever the sum does.
+			day, rest = day+1, rest-perDay
+		}
+		if day > math.MaxInt64/perDay || day < math.MinInt64/perDay {
 			return 0, false
 		}
-		return day*perDay + floorDiv(nanos, nanosPerSecond/to), true
+		sum := day*perDay + rest
+		return sum, (rest >= 0) == (sum >= day*perDay)
 	}
 	x := v.Int64()
 	if n.unit >= to {

@@ -28,6 +28,7 @@ type fileNode struct {
 	maxDef, maxRep uint8
 	unit           int64 // TIME, TIMESTAMP: units per second; 0: INT96
 	unsigned       bool
+	found          [2]any // Verify: least and greatest value so far
 }
 
 type schemaReader struct {

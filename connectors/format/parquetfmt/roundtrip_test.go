@@ -229,6 +229,10 @@ func TestRandomRoundTrip(t *testing.T) {
 			}
 			compareRows(t, "arrow", want, readArrow(t, data, len(fields)))
 			compareRows(t, "our reader", want, readBack(t, data, fields, 1+r.IntN(1500)))
+			rep, err := Verify(bytes.NewReader(data), int64(len(data)))
+			if err != nil || !rep.OK() || rep.Rows != st.Rows {
+				t.Fatalf("Verify: %v\n%s", err, rep)
+			}
 			meta, rows, err := Metadata(bytes.NewReader(data), int64(len(data)))
 			if err != nil || rows != int64(len(want)) || meta["seed"] != fmt.Sprint(seed) {
 				t.Fatalf("Metadata: %v %d %v", meta, rows, err)
