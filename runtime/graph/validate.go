@@ -15,7 +15,9 @@ type Error struct {
 	Text string
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("job graph: node %d (%s): %s", e.Node, e.Op, e.Text) }
+func (e *Error) Error() string {
+	return fmt.Sprintf("job graph: node %d (%s): %s", e.Node, e.Op, e.Text)
+}
 
 // NotYetError names something that the runtime cannot do in this version.
 type NotYetError struct{ Feature string }
@@ -332,11 +334,30 @@ func (v *validator) same(in, out *batch.Schema) error {
 		return v.fault("an input has %d columns, not %d", len(in.Fields), len(out.Fields))
 	}
 	for i := range in.Fields {
-		if !in.Fields[i].Type.EqualIgnoringNull(out.Fields[i].Type) {
+		if !sameLayout(in.Fields[i].Type, out.Fields[i].Type) {
 			return v.fault("column %q is %s in an input, not %s", out.Fields[i].Name, in.Fields[i].Type, out.Fields[i].Type)
 		}
 	}
 	return nil
+}
+
+// sameLayout is equality without nullability and field names, at any depth.
+func sameLayout(a, b types.Type) bool {
+	if a.Kind != b.Kind || a.Precision != b.Precision || a.Scale != b.Scale || len(a.Fields) != len(b.Fields) {
+		return false
+	}
+	if a.Elem != nil && (b.Elem == nil || !sameLayout(*a.Elem, *b.Elem)) {
+		return false
+	}
+	if a.Key != nil && (b.Key == nil || !sameLayout(*a.Key, *b.Key)) {
+		return false
+	}
+	for i := range a.Fields {
+		if !sameLayout(a.Fields[i].Type, b.Fields[i].Type) {
+			return false
+		}
+	}
+	return true
 }
 
 // reach checks the rule that a source may not reach one table both directly

@@ -1,0 +1,23 @@
+// Package operator has the operators of a job, one a file. The stateless ones
+// (project, filter, unnest, window assign; union is a list of inputs) run inside
+// a lane, put together by a [Chain].
+//
+// What flows is [Rows]: a batch, the rows that are still there, and for each the
+// row of the source batch it comes from. The unit of accounting is that source
+// row: a row that fails anywhere on the way to a table is dead for that table,
+// whatever else was made of it.
+//
+// What it is not: operators do not decide what becomes of a failed row, know no
+// positions to commit and do no I/O.
+//
+// # Invariants
+//
+//   - Invariant 7: results do not depend on batch size.
+//   - Errors of values travel in the columns; an operator fails a row only where
+//     an error decides (a predicate, an UNNEST, a window's row time).
+//
+// # Concurrency
+//
+// Operators and chains keep their working memory between batches and belong to
+// one goroutine. Rows are valid until the next evaluation of the same chain.
+package operator
