@@ -15,7 +15,6 @@ type Appender struct {
 	begun  uint64
 	rows   int
 	inRun  bool
-	lastOf int64 // offset of the run's last record with rows
 	counts []Counts
 	// pending are the counts of the record being decoded, as column and
 	// counter: a record that turns out malformed counts nothing.
@@ -50,7 +49,7 @@ func (a *Appender) Begin(b *batch.Batch, schema *batch.Schema) {
 func (a *Appender) BeginRun(split int32, offset int64) {
 	a.b.Runs = append(a.b.Runs, batch.Run{Partition: split, FirstRow: int32(a.rows),
 		BaseOffset: offset, EndOffset: offset, FirstNote: int32(len(a.b.Notes))})
-	a.inRun, a.lastOf = true, offset-1
+	a.inRun = true
 }
 
 // EndRun ends the run: next is the first offset that it does not dispose of,

@@ -20,8 +20,7 @@ type Decoder struct {
 	// b is the record being decoded.
 	b       []byte
 	scratch []byte
-	// mapKeys is set up for maps of many keys only.
-	mapKeys map[string]int
+	mapKeys keyTable
 }
 
 var _ format.Decoder = (*Decoder)(nil)

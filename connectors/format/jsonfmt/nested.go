@@ -2,9 +2,11 @@ package jsonfmt
 
 import (
 	"bytes"
+	"hash/maphash"
 	"unicode/utf8"
 
 	"github.com/millrace/millrace/connectors/format"
+	"github.com/millrace/millrace/runtime/batch"
 )
 
 // list decodes the array at p.
@@ -84,7 +86,7 @@ func (d *Decoder) dropEntries(n *node, first, pending int) {
 // whose key comes again later.
 func (d *Decoder) mapEntries(n *node, p, depth int, without map[int]bool) (end int, repeated map[int]bool, badKey bool) {
 	b := d.b
-	seen := keySet{d: d, n: n, first: n.key.vec.Len, without: without}
+	seen := keySet{table: &d.mapKeys, keys: n.key.vec, first: n.key.vec.Len}
 	p = skipSpace(b, p)
 	if p < len(b) && b[p] == '}' {
 		return p + 1, nil, false
@@ -145,37 +147,74 @@ func (d *Decoder) mapEntries(n *node, p, depth int, without map[int]bool) (end i
 
 // keySet finds keys that come again in one map.
 type keySet struct {
-	d       *Decoder
-	n       *node
-	first   int
-	without map[int]bool
-	hashed  bool
+	table *keyTable
+	keys  *batch.Vec
+	first int // index in keys of the map's first key
+	// hashed: the map has grown beyond linearKeys and its keys are in table.
+	hashed bool
 }
 
 // add gives the latest earlier entry of the same key.
 func (s *keySet) add(key []byte, entry int) (earlier int, again bool) {
-	keys := s.n.key.vec
 	if entry < linearKeys {
 		for i := entry - 1; i >= 0; i-- {
-			if bytes.Equal(keys.Bytes(s.first+i), key) {
+			if bytes.Equal(s.keys.Bytes(s.first+i), key) {
 				return i, true
 			}
 		}
 		return 0, false
 	}
-	m := s.d.mapKeys
 	if !s.hashed {
 		s.hashed = true
-		if m == nil {
-			m = map[string]int{}
-			s.d.mapKeys = m
-		}
-		clear(m)
+		s.table.reset()
 		for i := range entry {
-			m[string(keys.Bytes(s.first+i))] = i
+			s.table.put(s.keys, s.first, s.keys.Bytes(s.first+i), i)
 		}
 	}
-	earlier, again = m[string(key)]
-	m[string(key)] = entry
-	return earlier, again
+	return s.table.put(s.keys, s.first, key, entry)
+}
+
+// keyTable is a hash table of the entries of one map, kept for the next map.
+// The hash is seeded by chance, so that no input can be made to collide; the
+// result does not depend on it.
+type keyTable struct {
+	seed  maphash.Seed
+	slots []int32 // entry + 1, 0 is free
+	used  int
+}
+
+func (t *keyTable) reset() {
+	if t.slots == nil {
+		t.seed = maphash.MakeSeed()
+		t.slots = make([]int32, 8*linearKeys)
+	}
+	clear(t.slots)
+	t.used = 0
+}
+
+// put sets the entry of a key and gives the one it had.
+func (t *keyTable) put(keys *batch.Vec, first int, key []byte, entry int) (earlier int, again bool) {
+	if t.used*2 >= len(t.slots) {
+		old := t.slots
+		t.slots = make([]int32, 2*len(old))
+		t.used = 0
+		for _, e := range old {
+			if e > 0 {
+				t.put(keys, first, keys.Bytes(first+int(e-1)), int(e-1))
+			}
+		}
+	}
+	mask := uint64(len(t.slots) - 1)
+	for i := maphash.Bytes(t.seed, key) & mask; ; i = (i + 1) & mask {
+		e := t.slots[i]
+		if e == 0 {
+			t.slots[i] = int32(entry + 1)
+			t.used++
+			return 0, false
+		}
+		if bytes.Equal(keys.Bytes(first+int(e-1)), key) {
+			t.slots[i] = int32(entry + 1)
+			return int(e - 1), true
+		}
+	}
 }

@@ -54,7 +54,7 @@ func Decimal(b []byte, precision, scale int) (d types.Decimal128, inexact, ok bo
 		}
 		if pos < keep {
 			if started {
-				if !x.less(pow10u128[precision]) {
+				if !x.less(pow10u128[precision-1]) {
 					return d, false, false
 				}
 				x = x.mulAdd(10, uint64(c-'0'))
@@ -68,7 +68,7 @@ func Decimal(b []byte, precision, scale int) (d types.Decimal128, inexact, ok bo
 		pos++
 	}
 	for ; pos < keep && started; pos++ {
-		if !x.less(pow10u128[precision]) {
+		if !x.less(pow10u128[precision-1]) {
 			return d, false, false
 		}
 		x = x.mulAdd(10, 0)
