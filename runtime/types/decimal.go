@@ -368,3 +368,53 @@ func DecimalFromFloat(f float64, bits, precision, scale int) (Decimal128, bool) 
 	d, _, err := ParseDecimal(strconv.AppendFloat(buf[:0], f, 'e', -1, bits), precision, scale)
 	return d, err == nil
 }
+
+// AddScaled is a (of scale as) + b (of scale bs) at scale rs, rounded once,
+// half up; false on overflow of 128 bits.
+func AddScaled(a Decimal128, as int, b Decimal128, bs, rs int) (Decimal128, bool) {
+	s := max(as, bs)
+	x, ok1 := a.Mul(pow10[s-as])
+	y, ok2 := b.Mul(pow10[s-bs])
+	if ok1 && ok2 {
+		if sum, ok := x.Add(y); ok {
+			return sum.Rescale(s, rs)
+		}
+	}
+	n := new(big.Int).Mul(a.Big(), bigPow10(s-as))
+	n.Add(n, new(big.Int).Mul(b.Big(), bigPow10(s-bs)))
+	if rs >= s {
+		return DecimalFromBig(n.Mul(n, bigPow10(rs-s)))
+	}
+	return DecimalFromBig(quoHalfUp(n, bigPow10(s-rs)))
+}
+
+// RemScaled is the remainder of a / b with a's sign, at scale rs, which is at
+// least max(as, bs) but for the rounding of the result rules; false on
+// overflow. b must not be 0.
+func RemScaled(a Decimal128, as int, b Decimal128, bs, rs int) (Decimal128, bool) {
+	s := max(as, bs)
+	x, ok1 := a.Mul(pow10[s-as])
+	y, ok2 := b.Mul(pow10[s-bs])
+	if ok1 && ok2 {
+		_, r := x.QuoRem(y)
+		return r.Rescale(s, rs)
+	}
+	n := new(big.Int).Mul(a.Big(), bigPow10(s-as))
+	n.Rem(n, new(big.Int).Mul(b.Big(), bigPow10(s-bs)))
+	if rs >= s {
+		return DecimalFromBig(n.Mul(n, bigPow10(rs-s)))
+	}
+	return DecimalFromBig(quoHalfUp(n, bigPow10(s-rs)))
+}
+
+// Rescale2 is Rescale from a scale that may be negative, as after rounding
+// before the point.
+func (d Decimal128) Rescale2(from, to int) (Decimal128, bool) {
+	if to-from > 38 {
+		return Decimal128{}, d.Sign() == 0
+	}
+	if to >= from {
+		return d.Mul(pow10[to-from])
+	}
+	return d.Rescale(from, to)
+}
