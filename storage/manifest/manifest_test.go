@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/storage/record"
 	"github.com/millrace/millrace/storage/vfs"
 )
 
@@ -694,4 +695,115 @@ func FuzzReplay(f *testing.F) {
 			t.Fatalf("accepted %+v of %d bytes", res, len(data))
 		}
 	})
+}
+
+// TestWhatOpenReadIsDurable kills the process, not the machine, with edits in
+// the page cache only; the state that the next Open hands out must survive a
+// power cut right after.
+func TestWhatOpenReadIsDurable(t *testing.T) {
+	mem := vfs.NewMem()
+	l, _ := mustOpen(t, mem, &state{})
+	n := uint64(0)
+	for l.Stats().Bytes < 3*maxBufferBytes {
+		if err := l.AppendNoSync(edits(n, 1000)...); err != nil {
+			t.Fatal(err)
+		}
+		n += 1000
+	}
+	var s state // l is left as a killed process leaves it
+	l, _ = mustOpen(t, mem, &s)
+	read := uint64(len(s.values))
+	if read == 0 {
+		t.Fatal("nothing was written without a sync")
+	}
+	clone := mem.CrashClone(vfs.CrashOptions{})
+	l.Close()
+	s = state{}
+	l, _ = mustOpen(t, clone, &s)
+	l.Close()
+	checkPrefix(t, "after the power cut", &s, read, read)
+}
+
+// TestUnfinishedRewriteCannotComeBack has a rewrite cut short between the whole
+// new file and CURRENT. The old file grows on; if CURRENT is then damaged, the
+// unfinished rewrite must not be taken for the newest state.
+func TestUnfinishedRewriteCannotComeBack(t *testing.T) {
+	mem := vfs.NewMem()
+	var crashed *vfs.MemFS
+	fsys := vfs.NewFault(mem, vfs.InjectorFunc(func(op vfs.Op) error {
+		if op.Kind == vfs.OpRename && crashed == nil {
+			if ok, _ := vfs.Exists(mem, dir+"/manifest-000002"); ok {
+				crashed = mem.CrashClone(vfs.CrashOptions{UnsyncedPercent: 100})
+			}
+		}
+		return nil
+	}))
+	var s state
+	l, _ := mustOpen(t, fsys, &s)
+	if err := l.Append(edits(0, 2)...); err != nil {
+		t.Fatal(err)
+	}
+	s.values = []uint64{0, 1}
+	if err := l.Snapshot(s.write); err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	if crashed == nil {
+		t.Fatal("no rename seen")
+	}
+	s = state{}
+	l, rec := mustOpen(t, crashed, &s)
+	if rec.File != "manifest-000001" {
+		t.Fatalf("recovery %+v", rec)
+	}
+	if err := l.Append(edits(2, 3)...); err != nil {
+		t.Fatal(err)
+	}
+	again := crashed.CrashClone(vfs.CrashOptions{})
+	l.Close()
+	flip(t, again, dir+"/"+currentName, 9)
+	s = state{}
+	l, rec = mustOpen(t, again, &s)
+	l.Close()
+	checkPrefix(t, "with CURRENT damaged", &s, 5, 5)
+	if !rec.CurrentRebuilt {
+		t.Fatalf("recovery %+v", rec)
+	}
+}
+
+// TestHalfTailIsRepaired damages one copy of the last frame, opens, and then
+// damages the other: Open wrote both again.
+func TestHalfTailIsRepaired(t *testing.T) {
+	for second := range 2 {
+		mem := vfs.NewMem()
+		l, _ := mustOpen(t, mem, &state{})
+		if err := l.Append(edits(0, 2)...); err != nil {
+			t.Fatal(err)
+		}
+		size := l.Stats().Bytes
+		half := (size - emptyFileSize) / 2
+		mem = mem.CrashClone(vfs.CrashOptions{}) // a killed process writes no mark
+		l.Close()
+		path := dir + "/manifest-000001"
+		copies := []int64{emptyFileSize, emptyFileSize + half}
+		flip(t, mem, path, (copies[1-second]+frameHeaderSize)*8)
+		l, rec := mustOpen(t, mem, &state{})
+		if rec.HealedFrames != 1 {
+			t.Fatalf("recovery %+v", rec)
+		}
+		if err := l.Append(edits(2, 1)...); err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+		flip(t, mem, path, (copies[second]+frameHeaderSize)*8)
+		var s state
+		l, _ = mustOpen(t, mem, &s)
+		l.Close()
+		checkPrefix(t, "repaired", &s, 3, 3)
+	}
+}
+
+// fixFileHeader makes the checksum of an altered file header right.
+func fixFileHeader(b []byte) {
+	binary.BigEndian.PutUint32(b[28:], record.Checksum(b[:28]))
 }

@@ -103,15 +103,11 @@ type cacheSource struct {
 	path string
 }
 
-func (s *cacheSource) acquire() (vfs.File, func(), error) {
+func (s *cacheSource) acquire() (*sharedFile, error) {
 	e := s.c.entry(s.path)
 	e.loading.Lock()
 	defer e.loading.Unlock()
-	f, err := s.c.open(e)
-	if err != nil {
-		return nil, nil, err
-	}
-	return f.f, func() { f.release() }, nil
+	return s.c.open(e)
 }
 
 func (s *cacheSource) current() (*Index, error) {

@@ -12,8 +12,8 @@ import (
 // source gives a Reader its file and its index: a file opened for it alone, a
 // Cache, or a growing Writer.
 type source interface {
-	// acquire returns the open file and the function that gives it back.
-	acquire() (vfs.File, func(), error)
+	// acquire returns the open file with one more user; release it after use.
+	acquire() (*sharedFile, error)
 	current() (*Index, error)
 }
 
@@ -31,12 +31,7 @@ type fixed struct {
 	l    *loaded
 }
 
-func (s *fixed) acquire() (vfs.File, func(), error) {
-	if !s.file.retain() {
-		return nil, nil, fmt.Errorf("reading segment: %w", vfs.ErrClosed)
-	}
-	return s.file.f, func() { s.file.release() }, nil
-}
+func (s *fixed) acquire() (*sharedFile, error) { return s.file.acquire() }
 
 func (s *fixed) current() (*Index, error) { return s.l.index, nil }
 
@@ -114,11 +109,13 @@ func (r *Reader) ReadAt(dst []byte, partition uint64, offset int64) ([]byte, err
 	if need := int(x.extents[i].Length); need > len(dst) {
 		return nil, &ShortBufferError{Need: need}
 	}
-	f, done, err := r.src.acquire()
+	shared, err := r.src.acquire()
 	if err != nil {
 		return nil, err
 	}
-	defer done()
+	// The file was only read: closing it has nothing to say.
+	defer func() { _ = shared.release() }()
+	f := shared.f
 	skip, n, whole, err := r.readFirst(f, &x.extents[i], dst, offset)
 	if err != nil {
 		return nil, err

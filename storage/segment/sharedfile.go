@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"fmt"
 	"sync/atomic"
 
 	"github.com/millrace/millrace/storage/vfs"
@@ -30,6 +31,14 @@ func (s *sharedFile) retain() bool {
 			return true
 		}
 	}
+}
+
+// acquire is retain for readers.
+func (s *sharedFile) acquire() (*sharedFile, error) {
+	if !s.retain() {
+		return nil, fmt.Errorf("reading segment: %w", vfs.ErrClosed)
+	}
+	return s, nil
 }
 
 // release takes a user away; a second Close of the same user does nothing.

@@ -16,7 +16,7 @@ type span struct {
 
 // proven reports whether the payload is exactly what was appended: it computes
 // the batch table anew, compares it with the extent's checksum, and verifies
-// each batch. It allocates nothing.
+// each batch. It allocates nothing per batch.
 func proven(e *Extent, payload []byte) bool {
 	sum, n := uint32(0), uint32(0)
 	var entry [tableEntrySize]byte

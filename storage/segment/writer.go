@@ -369,12 +369,7 @@ func (w *Writer) Info() Info {
 }
 
 // acquire and current make the Writer a source for its readers.
-func (w *Writer) acquire() (vfs.File, func(), error) {
-	if !w.file.retain() {
-		return nil, nil, fmt.Errorf("reading segment: %w", vfs.ErrClosed)
-	}
-	return w.file.f, func() { w.file.release() }, nil
-}
+func (w *Writer) acquire() (*sharedFile, error) { return w.file.acquire() }
 
 func (w *Writer) current() (*Index, error) { return w.live.Load(), nil }
 
