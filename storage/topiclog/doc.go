@@ -34,7 +34,7 @@
 //	         Fetch(ctx, FetchRequest) (*Lease, error)
 //	         Watch(notify func()) *Watcher
 //	         State(PartitionID) (PartitionState, error)
-//	         EpochHistory(PartitionID) ([]EpochStart, error)
+//	         EpochHistory(PartitionID) ([]EpochRange, error)
 //	         EpochEnd(PartitionID, leaderEpoch int32) (int64, error)
 //	         OffsetForTimestamp(ctx, PartitionID, timestampMillis int64) (offset, foundMillis int64, err error)
 //	         DeleteRecords(ctx, PartitionID, before int64) (start int64, err error)

@@ -50,6 +50,9 @@ var (
 	ErrDamaged = errors.New("log store is damaged")
 )
 
+// errNoSpace is the cause of refusals while the disk is known to be full.
+var errNoSpace = errors.New("waiting for space")
+
 // OffsetError says which offsets can be read.
 type OffsetError struct {
 	Topic      string

@@ -70,10 +70,13 @@ type PartitionState struct {
 	LastAppend time.Time
 }
 
-// EpochStart says from which offset on records have a leader epoch.
-type EpochStart struct {
+// EpochRange says which offsets were given in a leader epoch.
+type EpochRange struct {
 	LeaderEpoch int32
-	Offset      int64
+	// Start is the first offset of the epoch, End the offset after its last
+	// record. The next epoch may start later than that: offsets that a crash
+	// may have taken away are not given again.
+	Start, End int64
 }
 
 // AppendRequest asks to append record batches to one partition.

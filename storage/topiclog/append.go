@@ -1,0 +1,197 @@
+package topiclog
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/millrace/millrace/storage/record"
+	"github.com/millrace/millrace/storage/wal"
+)
+
+// reserveStep is by how much the reserved end of os partitions moves, in
+// offsets.
+const reserveStep = 1 << 20
+
+// Append appends record batches and returns when they are as durable as the
+// topic asks: on an fsync topic after the fdatasync of their group. ctx is only
+// looked at before: a request that is queued is never left with an unknown
+// outcome, and it does not wait for long.
+func (s *Store) Append(ctx context.Context, req AppendRequest) (AppendResult, error) {
+	if err := ctx.Err(); err != nil {
+		return AppendResult{}, err
+	}
+	type outcome struct {
+		res AppendResult
+		err error
+	}
+	ch := make(chan outcome, 1)
+	s.AppendAsync(req, func(res AppendResult, err error) { ch <- outcome{res, err} })
+	o := <-ch
+	return o.res, o.err
+}
+
+// AppendAsync is Append that calls done when it has ended, exactly once, from
+// the shard's writer or, if the request is refused at once, from the caller.
+// Requests of one goroutine to one partition keep their order. done must not
+// block and must not call the store. AppendAsync blocks while more than 32 MiB
+// wait for the shard.
+func (s *Store) AppendAsync(req AppendRequest, done func(AppendResult, error)) {
+	r, err := s.check(req)
+	if err == nil {
+		r.done = done
+		err = r.part.shard.enqueue(r)
+	}
+	if err != nil {
+		done(AppendResult{}, err)
+	}
+}
+
+// check validates an append and describes it for the writer.
+func (s *Store) check(req AppendRequest) (*request, error) {
+	if s.closed.Load() {
+		return nil, ErrClosed
+	}
+	s.mu.RLock()
+	p := s.part(req.Partition)
+	var settings Settings
+	closing, internal := false, false
+	if p != nil {
+		settings, closing, internal = p.topic.settings, p.topic.closing, p.topic.internal()
+	}
+	s.mu.RUnlock()
+	switch {
+	case p == nil:
+		return nil, fmt.Errorf("%w: %d", ErrPartitionNotFound, req.Partition)
+	case closing:
+		return nil, fmt.Errorf("%w: %s", ErrTopicClosing, p.topic.name)
+	case s.full.Load() && !internal:
+		return nil, &DiskFullError{Dir: s.opts.Dir, Err: errNoSpace}
+	}
+	r := &request{part: p, kind: wal.KindBatch, batches: req.Batches, os: settings.Durability == OS, maxTs: record.NoTimestamp}
+	if err := r.checkBatches(req.Trusted, settings.MaxMessageBytes); err != nil {
+		return nil, fmt.Errorf("appending to topic %s partition %d: %w", p.topic.name, p.index, err)
+	}
+	if len(req.Note) > 0 {
+		if req.NoteKey == "" || len(req.NoteKey) > 1<<10 || len(req.Note) > maxBatchLimit {
+			return nil, fmt.Errorf("appending to topic %s partition %d: %w: a note needs a key of 1 to 1024 bytes", p.topic.name, p.index, ErrInvalidBatch)
+		}
+		r.noteKey, r.rawNote = req.NoteKey, append([]byte(nil), req.Note...)
+		r.note = encodeNote(req.NoteKey, req.Note)
+	}
+	return r, nil
+}
+
+func (r *request) checkBatches(trusted bool, maxBytes int) error {
+	if len(r.batches) == 0 {
+		return fmt.Errorf("%w: nothing to append", ErrInvalidBatch)
+	}
+	for rest := r.batches; len(rest) > 0; {
+		var b record.Batch
+		var err error
+		if trusted {
+			b, rest, err = record.SplitUnverified(rest)
+		} else {
+			b, rest, err = record.Split(rest)
+		}
+		if err == nil {
+			err = b.CheckProduced()
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrInvalidBatch, err)
+		}
+		if b.Size() > maxBytes {
+			return fmt.Errorf("%w: %d bytes, max.message.bytes is %d", ErrTooLarge, b.Size(), maxBytes)
+		}
+		r.records += int64(b.LastOffsetDelta) + 1
+		r.maxTs = max(r.maxTs, b.MaxTimestamp)
+	}
+	return nil
+}
+
+func encodeNote(key string, data []byte) []byte {
+	b := binary.AppendUvarint(make([]byte, 0, len(key)+len(data)+3), uint64(len(key)))
+	b = append(b, key...)
+	return append(b, data...)
+}
+
+func decodeNote(b []byte) (key string, data []byte, ok bool) {
+	n, w := binary.Uvarint(b)
+	if w <= 0 || n > uint64(len(b)-w) {
+		return "", nil, false
+	}
+	b = b[w:]
+	return string(b[:n]), b[n:], true
+}
+
+// addNote keeps a note unless it was trimmed.
+func (p *partition) addNote(key string, n Note, fresh bool) {
+	l := p.notes[key]
+	if l == nil {
+		if p.notes == nil {
+			p.notes = map[string]*noteList{}
+		}
+		l = &noteList{}
+		p.notes[key] = l
+	}
+	if n.LastOffset < l.below {
+		return
+	}
+	if k := len(l.notes); k > 0 && l.notes[k-1].LastOffset >= n.LastOffset {
+		return // already known from the manifest
+	}
+	l.notes = append(l.notes, n)
+	if fresh {
+		l.fresh++
+	}
+}
+
+func (p *partition) trimNotes(key string, below int64) {
+	l := p.notes[key]
+	if l == nil {
+		if p.notes == nil {
+			p.notes = map[string]*noteList{}
+		}
+		l = &noteList{}
+		p.notes[key] = l
+	}
+	l.below = max(l.below, below)
+	n := 0
+	for n < len(l.notes) && l.notes[n].LastOffset < l.below {
+		n++
+	}
+	l.notes = append([]Note(nil), l.notes[n:]...)
+	l.fresh = min(l.fresh, len(l.notes))
+}
+
+// Notes returns what appends with the key have left in the partition, in order.
+// The data must not be changed.
+func (s *Store) Notes(id PartitionID, key string) ([]Note, error) {
+	p, err := s.partition(id)
+	if err != nil {
+		return nil, err
+	}
+	p.shard.mu.Lock()
+	defer p.shard.mu.Unlock()
+	if l := p.notes[key]; l != nil {
+		return append([]Note(nil), l.notes...), nil
+	}
+	return nil, nil
+}
+
+// TrimNotes durably forgets the key's notes whose last offset is below the given
+// one.
+func (s *Store) TrimNotes(ctx context.Context, id PartitionID, key string, below int64) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	p, err := s.partition(id)
+	if err != nil {
+		return err
+	}
+	return s.meta.commit(func() {
+		p.shard.mu.Lock()
+		defer p.shard.mu.Unlock()
+		p.trimNotes(key, below)
+	}, notesTrimmedEdit(id, key, below))
+}

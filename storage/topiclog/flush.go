@@ -1,0 +1,355 @@
+package topiclog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/storage/manifest"
+	"github.com/millrace/millrace/storage/segment"
+)
+
+// requestFlush asks the flusher to write the cache to a segment.
+func (sh *shard) requestFlush() {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.requestFlushLocked()
+}
+
+func (sh *shard) requestFlushLocked() {
+	select {
+	case sh.flushWake <- struct{}{}:
+	default:
+	}
+}
+
+// spaceAgain lets writers try again after a full disk.
+func (sh *shard) spaceAgain() {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.flushErr = nil
+	sh.requestFlushLocked()
+	sh.space.Broadcast()
+}
+
+// runFlusher writes the cache to segments: when it is half full, when the
+// journal is, when its oldest batch is old, and when asked.
+func (sh *shard) runFlusher() {
+	defer sh.s.workers.Done()
+	age := time.NewTicker(max(sh.s.opts.FlushInterval/4, time.Second))
+	defer age.Stop()
+	for {
+		select {
+		case <-sh.writerDone:
+			return
+		case <-sh.flushWake:
+		case <-age.C:
+			if !sh.isOld() {
+				continue
+			}
+		}
+		sh.flushOnce()
+	}
+}
+
+func (sh *shard) isOld() bool {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.oldestMs > 0 && sh.s.nowMs()-sh.oldestMs >= sh.s.opts.FlushInterval.Milliseconds()
+}
+
+// flushOnce flushes and says how it went to whoever waits.
+func (sh *shard) flushOnce() {
+	err := sh.flush()
+	if err != nil && !isFull(err) && !errors.Is(err, ErrDiskFull) && !errors.Is(err, ErrClosed) {
+		sh.fence(err)
+	}
+	if err != nil && isFull(err) {
+		sh.s.diskFull(err)
+	}
+	sh.mu.Lock()
+	sh.flushErr = err
+	sh.flushGen++
+	sh.space.Broadcast()
+	sh.mu.Unlock()
+}
+
+// Flush writes everything that the write caches hold to segments.
+func (s *Store) Flush(ctx context.Context) error {
+	for _, sh := range s.shards {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := sh.flushAndWait(); err != nil {
+			return fmt.Errorf("flushing shard %d: %w", sh.number, err)
+		}
+	}
+	return nil
+}
+
+func (sh *shard) flushAndWait() error {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	through := sh.published
+	for sh.fenced == nil && sh.flushed < through {
+		if sh.s.closed.Load() {
+			return ErrClosed
+		}
+		gen := sh.flushGen
+		sh.requestFlushLocked()
+		for sh.fenced == nil && sh.flushGen == gen && !sh.s.closed.Load() {
+			sh.space.Wait()
+		}
+		if sh.flushErr != nil {
+			return sh.flushErr
+		}
+	}
+	return sh.fenced
+}
+
+// flushPart is what a flush takes of one partition.
+type flushPart struct {
+	p       *partition
+	batches []cached
+	seg     segPart
+}
+
+// flush writes one generation of the cache: everything published so far. Order:
+// the segment is synced, then the manifest names it and says how far the journal
+// is done, and only then the journal's files may be used again.
+func (sh *shard) flush() error {
+	sh.mu.Lock()
+	through := sh.published
+	if through <= sh.flushed {
+		sh.mu.Unlock()
+		return nil
+	}
+	parts := sh.takeParts(through)
+	edits, freshened := sh.takeFresh(parts)
+	edits = append(edits, sh.recoveryEdits...)
+	sh.mu.Unlock()
+
+	var seg *segmentInfo
+	if len(parts) > 0 {
+		var err error
+		if seg, err = sh.writeSegment(parts); err != nil {
+			return err
+		}
+		var held []segPart
+		for i := range parts {
+			held = append(held, parts[i].seg)
+		}
+		edits = append(edits, seg.edit(held))
+	}
+	cursors, settleCursors := sh.s.cursorEdits(sh)
+	edits = append(append(edits, cursors...), flushedEdit(sh.number, through))
+	err := sh.s.meta.commit(func() {
+		sh.flushedThrough(through, seg, parts, freshened)
+		settleCursors()
+	}, edits...)
+	if err != nil {
+		if seg != nil && errors.Is(err, ErrDiskFull) {
+			_ = sh.s.fs.Remove(seg.path)
+		}
+		return fmt.Errorf("committing segment: %w", err)
+	}
+	sh.recoveryEdits = nil // only the first flush, before any goroutine, has some
+	sh.journal.Recycle(through)
+	return nil
+}
+
+// takeParts lists what is cached up to the group; mu is held.
+func (sh *shard) takeParts(through uint64) []flushPart {
+	var parts []flushPart
+	for _, p := range sh.dirty {
+		n := 0
+		for n < len(p.recent) && p.recent[n].seq <= through {
+			n++
+		}
+		from := 0
+		for from < n && p.recent[from].last < p.start {
+			from++
+		}
+		if from == n || p.dead.Load() {
+			continue
+		}
+		// The list only grows behind n and its elements never change.
+		parts = append(parts, flushPart{p: p, batches: p.recent[from:n:n]})
+	}
+	slices.SortFunc(parts, func(a, b flushPart) int { return int(int64(a.p.id) - int64(b.p.id)) })
+	return parts
+}
+
+// fresh counts what of a partition goes into the manifest with a flush.
+type fresh struct {
+	p      *partition
+	epochs int
+	notes  map[string]int
+}
+
+// takeFresh makes the edits for what only the journal has: leader epochs and
+// notes; mu is held. They may be newer than the flushed groups, which does no
+// harm.
+func (sh *shard) takeFresh(parts []flushPart) ([]manifest.Edit, []fresh) {
+	var edits []manifest.Edit
+	var out []fresh
+	for i := range parts {
+		p := parts[i].p
+		if n := len(p.epochs); n > 0 {
+			// The latest one grows with each append.
+			for _, r := range p.epochs[n-max(p.newEpochs, 1):] {
+				edits = append(edits, epochEdit(p.id, r))
+			}
+			out = append(out, fresh{p: p, epochs: p.newEpochs})
+		}
+	}
+	seen := map[*partition]bool{}
+	for _, p := range sh.freshNotes {
+		if seen[p] || p.dead.Load() {
+			continue
+		}
+		seen[p] = true
+		f := fresh{p: p, notes: map[string]int{}}
+		for key, l := range p.notes {
+			for i := len(l.notes) - l.fresh; i < len(l.notes); i++ {
+				edits = append(edits, noteEdit(p.id, key, &l.notes[i]))
+			}
+			f.notes[key] = l.fresh
+		}
+		out = append(out, f)
+	}
+	return edits, out
+}
+
+// extentBatch is how many bytes of batches go to the segment in one piece.
+const extentBatch = segment.DefaultExtentBytes
+
+// writeSegment writes a mixed segment and makes it durable.
+func (sh *shard) writeSegment(parts []flushPart) (*segmentInfo, error) {
+	seg := &segmentInfo{id: sh.s.nextSegment.Add(1) - 1, kind: segment.Mixed, shard: sh.number}
+	seg.path = sh.s.segmentPath(seg.id)
+	w, err := segment.Create(sh.s.fs, seg.path, segment.Options{Meta: segment.Meta{ID: seg.id, Kind: segment.Mixed, CreatedMs: sh.s.nowMs()}})
+	if err != nil {
+		return nil, err
+	}
+	var scratch []byte
+	for i := range parts {
+		if scratch, err = parts[i].writeTo(w, scratch); err != nil {
+			_ = w.Abort()
+			return nil, err
+		}
+	}
+	info, err := w.Seal()
+	if err != nil {
+		_ = w.Abort()
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("closing segment: %w", err)
+	}
+	seg.minAppendMs, seg.maxAppendMs, seg.sizeBytes = info.MinAppendMs, info.MaxAppendMs, info.Size
+	return seg, nil
+}
+
+// writeTo writes the batches of one partition, small ones together.
+func (f *flushPart) writeTo(w *segment.Writer, scratch []byte) ([]byte, error) {
+	f.seg = segPart{id: f.p.id, base: f.batches[0].base, last: f.batches[len(f.batches)-1].last}
+	for i := 0; i < len(f.batches); {
+		first := &f.batches[i]
+		data, timeMs := first.bytes(), first.timeMs
+		j := i + 1
+		if len(data) < extentBatch/2 {
+			scratch = append(scratch[:0], data...)
+			for ; j < len(f.batches) && len(scratch)+int(f.batches[j].size) <= extentBatch; j++ {
+				scratch = append(scratch, f.batches[j].bytes()...)
+				timeMs = max(timeMs, f.batches[j].timeMs)
+			}
+			data = scratch
+		}
+		if _, err := w.Append(uint64(f.p.id), data, timeMs); err != nil {
+			return scratch, err
+		}
+		f.seg.bytes += int64(len(data))
+		i = j
+	}
+	return scratch, nil
+}
+
+// flushedThrough lets the flushed part of the cache go. The committer calls it.
+func (sh *shard) flushedThrough(through uint64, seg *segmentInfo, parts []flushPart, freshened []fresh) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.flushed = through
+	for i := range parts {
+		p, sp := parts[i].p, parts[i].seg
+		if p.dead.Load() {
+			continue
+		}
+		p.insertSegment(segRef{seg: seg, base: sp.base, last: sp.last, bytes: sp.bytes})
+		if p.start > sp.base {
+			p.trimBelowStart()
+		}
+	}
+	if seg != nil && seg.refs > 0 {
+		sh.segments[seg.id] = seg
+	}
+	for _, f := range freshened {
+		p := f.p
+		p.newEpochs = max(p.newEpochs-f.epochs, 0)
+		for key, n := range f.notes {
+			if l := p.notes[key]; l != nil {
+				l.fresh = max(l.fresh-n, 0)
+			}
+		}
+	}
+	sh.freshNotes = slices.DeleteFunc(sh.freshNotes, func(p *partition) bool {
+		for _, l := range p.notes {
+			if l.fresh > 0 {
+				return false
+			}
+		}
+		return true
+	})
+	sh.dropCached(through)
+	sh.space.Broadcast()
+	if seg != nil && seg.refs == 0 {
+		// All of its partitions were deleted meanwhile.
+		go sh.s.forgetSegments(sh, []*segmentInfo{seg})
+	}
+}
+
+// dropCached forgets everything cached up to the group; mu is held.
+func (sh *shard) dropCached(through uint64) {
+	sh.dirty = slices.DeleteFunc(sh.dirty, func(p *partition) bool {
+		n := 0
+		for n < len(p.recent) && p.recent[n].seq <= through {
+			n++
+		}
+		switch {
+		case n == len(p.recent) || p.dead.Load():
+			p.recent, p.dirty = nil, false
+			return true
+		case n > 0:
+			p.recent = slices.Clone(p.recent[n:])
+		}
+		return false
+	})
+	n := 0
+	for n < len(sh.blocks) && sh.blocks[n].lastSeq <= through {
+		sh.blocks[n].b.release()
+		n++
+	}
+	sh.blocks = slices.Clone(sh.blocks[n:])
+	sh.cacheBytes = 0
+	sh.oldestMs = 0
+	for _, u := range sh.blocks {
+		sh.cacheBytes += u.bytes
+	}
+	for _, p := range sh.dirty {
+		if t := p.recent[0].timeMs; sh.oldestMs == 0 || t < sh.oldestMs {
+			sh.oldestMs = t
+		}
+	}
+}

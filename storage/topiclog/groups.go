@@ -1,0 +1,363 @@
+package topiclog
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/millrace/millrace/storage/manifest"
+	"github.com/millrace/millrace/storage/wal"
+)
+
+const maxCursorMetadata = 4096
+
+// CommitCursors durably stores positions of a group, by the same group commit as
+// records. Cursors of one shard are stored all or none. A negative offset
+// removes a cursor.
+func (s *Store) CommitCursors(ctx context.Context, group string, cursors []Cursor) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if group == "" || len(group) > 1<<10 {
+		return fmt.Errorf("committing cursors: the group's name must have 1 to 1024 bytes")
+	}
+	now := timeOf(s.nowMs())
+	byShard := map[*shard][]Cursor{}
+	for _, c := range cursors {
+		p, err := s.partition(c.Partition)
+		if err != nil {
+			return fmt.Errorf("committing cursors of group %s: %w", group, err)
+		}
+		if len(c.Metadata) > maxCursorMetadata {
+			return fmt.Errorf("committing cursors of group %s: metadata of %d bytes, at most %d", group, len(c.Metadata), maxCursorMetadata)
+		}
+		c.CommitTime = now
+		byShard[p.shard] = append(byShard[p.shard], c)
+	}
+	errs := make(chan error, len(byShard))
+	for sh, cs := range byShard {
+		var e enc
+		e.u(uint64(len(cs)))
+		for i := range cs {
+			encodeCursor(&e, group, &cs[i])
+		}
+		r := &request{part: s.part0(cs[0].Partition), kind: wal.KindCursor, batches: e.b, group: group, cursors: cs,
+			done: func(_ AppendResult, err error) { errs <- err }}
+		if r.part == nil {
+			errs <- ErrPartitionNotFound
+			continue
+		}
+		if err := sh.enqueue(r); err != nil {
+			errs <- err
+		}
+	}
+	var first error
+	for range byShard {
+		if err := <-errs; err != nil && first == nil {
+			first = fmt.Errorf("committing cursors of group %s: %w", group, err)
+		}
+	}
+	return first
+}
+
+// part0 is part with the lock it needs while the store runs.
+func (s *Store) part0(id PartitionID) *partition {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.part(id)
+}
+
+// publishCursors makes committed cursors visible; the writer calls it.
+func (s *Store) publishCursors(sh *shard, r *request) {
+	s.cursorMu.Lock()
+	defer s.cursorMu.Unlock()
+	for _, c := range r.cursors {
+		s.applyCursorLocked(r.group, c)
+		sh.freshCursors[cursorKey{r.group, c.Partition}] = struct{}{}
+	}
+}
+
+func (s *Store) applyCursor(group string, c Cursor) {
+	s.cursorMu.Lock()
+	defer s.cursorMu.Unlock()
+	s.applyCursorLocked(group, c)
+}
+
+func (s *Store) applyCursorLocked(group string, c Cursor) {
+	m := s.cursors[group]
+	if c.Offset < 0 {
+		delete(m, c.Partition)
+		if len(m) == 0 {
+			delete(s.cursors, group)
+		}
+		return
+	}
+	if m == nil {
+		m = map[PartitionID]Cursor{}
+		s.cursors[group] = m
+	}
+	m[c.Partition] = c
+}
+
+// cursorEdits are the edits for what only the journal has, and the function that
+// forgets those that did not change meanwhile, once the edits are durable.
+func (s *Store) cursorEdits(sh *shard) (edits []manifest.Edit, settle func()) {
+	s.cursorMu.Lock()
+	defer s.cursorMu.Unlock()
+	current := func(k cursorKey) Cursor {
+		if c, ok := s.cursors[k.group][k.part]; ok {
+			return c
+		}
+		return Cursor{Partition: k.part, Offset: -1}
+	}
+	written := make(map[cursorKey]Cursor, len(sh.freshCursors))
+	for k := range sh.freshCursors {
+		c := current(k)
+		written[k] = c
+		edits = append(edits, cursorEdit(k.group, &c))
+	}
+	return edits, func() {
+		s.cursorMu.Lock()
+		defer s.cursorMu.Unlock()
+		for k, c := range written {
+			if current(k) == c {
+				delete(sh.freshCursors, k)
+			}
+		}
+	}
+}
+
+// Cursors returns the positions of a group in the order of the partition ids.
+func (s *Store) Cursors(group string) []Cursor {
+	s.cursorMu.Lock()
+	defer s.cursorMu.Unlock()
+	m := s.cursors[group]
+	out := make([]Cursor, 0, len(m))
+	for _, id := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, m[id])
+	}
+	return out
+}
+
+// Groups lists the groups that have cursors or subscriptions.
+func (s *Store) Groups() []string {
+	names := map[string]bool{}
+	s.cursorMu.Lock()
+	for g := range s.cursors {
+		names[g] = true
+	}
+	s.cursorMu.Unlock()
+	s.mu.RLock()
+	for k := range s.subs {
+		names[k.group] = true
+	}
+	s.mu.RUnlock()
+	return slices.Sorted(maps.Keys(names))
+}
+
+// DeleteGroup forgets a group's cursors and subscriptions.
+func (s *Store) DeleteGroup(ctx context.Context, group string) error {
+	cs := s.Cursors(group)
+	for i := range cs {
+		cs[i].Offset = -1
+	}
+	if len(cs) > 0 {
+		if err := s.CommitCursors(ctx, group, cs); err != nil {
+			return err
+		}
+	}
+	for _, sub := range s.Subscriptions() {
+		if sub.Group == group {
+			if err := s.Unsubscribe(ctx, group, sub.Topic); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Subscribe durably says that a group reads a topic.
+func (s *Store) Subscribe(ctx context.Context, sub Subscription) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if sub.Group == "" {
+		return fmt.Errorf("subscribing: the group has no name")
+	}
+	s.mu.RLock()
+	t := s.topicsByID[sub.Topic]
+	same := s.subs[subKey{sub.Group, sub.Topic}] == sub
+	closing := t != nil && t.closing
+	s.mu.RUnlock()
+	switch {
+	case t == nil:
+		return fmt.Errorf("subscribing group %s: %w: %s", sub.Group, ErrTopicNotFound, sub.Topic)
+	case same:
+		return nil
+	case closing:
+		return fmt.Errorf("subscribing group %s: %w: %s", sub.Group, ErrTopicClosing, t.name)
+	}
+	return s.meta.commit(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.topicsByID[sub.Topic] != nil {
+			s.subs[subKey{sub.Group, sub.Topic}] = sub
+		}
+	}, subscriptionEdit(sub))
+}
+
+// Unsubscribe durably ends a subscription. If it was the last of a topic that is
+// closing, the topic is deleted.
+func (s *Store) Unsubscribe(ctx context.Context, group string, id UUID) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	key := subKey{group, id}
+	s.mu.RLock()
+	_, ok := s.subs[key]
+	s.mu.RUnlock()
+	if !ok {
+		return nil
+	}
+	name := ""
+	err := s.meta.commit(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.subs, key)
+		if t := s.topicsByID[id]; t != nil && t.closing && len(s.subscribers(id)) == 0 {
+			name = t.name
+		}
+	}, unsubscribedEdit(group, id))
+	if err != nil || name == "" {
+		return err
+	}
+	return s.DeleteTopic(ctx, name, true)
+}
+
+// Subscriptions lists all subscriptions by group and topic id.
+func (s *Store) Subscriptions() []Subscription {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.sortedSubscriptions()
+}
+
+func (s *Store) sortedSubscriptions() []Subscription {
+	return slices.SortedFunc(maps.Values(s.subs), func(a, b Subscription) int {
+		if c := strings.Compare(a.Group, b.Group); c != 0 {
+			return c
+		}
+		return strings.Compare(string(a.Topic[:]), string(b.Topic[:]))
+	})
+}
+
+// SetHolds makes the holds of a name exactly these. A name's first hold of a
+// partition is durable when the call returns; later ones, which may only free
+// more, are made durable before retention deletes anything by them.
+func (s *Store) SetHolds(ctx context.Context, name string, holds []Hold) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if name == "" {
+		return fmt.Errorf("setting holds: the name is empty")
+	}
+	want := map[holdKey]Hold{}
+	for _, h := range holds {
+		h.Name = name
+		if s.part0(h.Partition) == nil {
+			return fmt.Errorf("setting holds of %s: %w: %d", name, ErrPartitionNotFound, h.Partition)
+		}
+		want[holdKey{name, h.Partition}] = h
+	}
+	urgent := false
+	s.mu.Lock()
+	for k, h := range want {
+		old, ok := s.holds[k]
+		urgent = urgent || !ok || h.Offset < old.Offset
+	}
+	for k := range s.holds {
+		if _, ok := want[k]; k.name == name && !ok {
+			urgent = true
+		}
+	}
+	if !urgent {
+		maps.Copy(s.holds, want)
+		s.retention.holdsChanged = true
+		s.mu.Unlock()
+		return nil
+	}
+	s.mu.Unlock()
+	edits := []manifest.Edit{holdReleasedEdit(name)}
+	for _, k := range slices.SortedFunc(maps.Keys(want), func(a, b holdKey) int { return int(int64(a.part) - int64(b.part)) }) {
+		edits = append(edits, holdEdit(want[k]))
+	}
+	return s.meta.commit(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.dropHold(name)
+		for k, h := range want {
+			if s.part(h.Partition) != nil {
+				s.holds[k] = h
+			}
+		}
+	}, edits...)
+}
+
+// ReleaseHold durably ends all holds of a name.
+func (s *Store) ReleaseHold(ctx context.Context, name string) error {
+	return s.SetHolds(ctx, name, nil)
+}
+
+// applyHold and dropHold need Store.mu for writing, or a store that is opening.
+func (s *Store) applyHold(h Hold) { s.holds[holdKey{h.Name, h.Partition}] = h }
+
+func (s *Store) dropHold(name string) {
+	for k := range s.holds {
+		if k.name == name {
+			delete(s.holds, k)
+		}
+	}
+}
+
+// Holds lists all holds by name and partition.
+func (s *Store) Holds() []Hold {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.sortedHolds()
+}
+
+func (s *Store) sortedHolds() []Hold {
+	return slices.SortedFunc(maps.Values(s.holds), func(a, b Hold) int {
+		if c := strings.Compare(a.Name, b.Name); c != 0 {
+			return c
+		}
+		return int(int64(a.Partition) - int64(b.Partition))
+	})
+}
+
+// holdEdits are the holds that moved since they were last durable.
+func (s *Store) holdEdits() []manifest.Edit {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.retention.holdsChanged {
+		return nil
+	}
+	s.retention.holdsChanged = false
+	var edits []manifest.Edit
+	for _, h := range s.sortedHolds() {
+		edits = append(edits, holdEdit(h))
+	}
+	return edits
+}
+
+// lowestHolds is the lowest held offset of each partition; Store.mu is held.
+func (s *Store) lowestHolds() map[PartitionID]int64 {
+	low := make(map[PartitionID]int64, len(s.holds))
+	for k, h := range s.holds {
+		if old, ok := low[k.part]; !ok || h.Offset < old {
+			low[k.part] = h.Offset
+		}
+	}
+	return low
+}

@@ -1,0 +1,125 @@
+package topiclog
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/millrace/millrace/storage/vfs"
+)
+
+// Clock tells the time. Tests give their own.
+type Clock struct {
+	// Wall is the time of day: append times and retention.
+	Wall func() time.Time
+	// Mono is the time since some fixed moment of this process, which nobody
+	// can set: it shows when Wall jumps.
+	Mono func() time.Duration
+}
+
+// Options say where a store is and how it works. FS and Dir are needed.
+type Options struct {
+	FS vfs.FS
+	// Dir is the data directory; made if missing.
+	Dir string
+	// Shards is the number of shards of a new store, 1 to 64; 0 means 2. An
+	// existing store keeps its own.
+	Shards int
+	// CacheBytes bounds the write cache of all shards together; 0 means 64 MiB.
+	CacheBytes int64
+	// GroupBytes is the size at which a group is committed although more is
+	// waiting; 0 means 512 KiB.
+	GroupBytes int
+	// GroupDelay is how long a group collects at most; 0 means 2 ms.
+	GroupDelay time.Duration
+	// SyncInterval is how long records of os topics may stay unsynced; 0 means
+	// 100 ms.
+	SyncInterval time.Duration
+	// FlushInterval is the age at which the write cache goes to segments even
+	// if it is not full, so that retention can reach it; 0 means 10 minutes.
+	FlushInterval time.Duration
+	// RetentionInterval is the time between retention runs; 0 means 1 minute,
+	// negative none but by RunRetention.
+	RetentionInterval time.Duration
+	// HoldMaxBytes bounds the segments that holds may keep; 0 means half of
+	// the disk at opening. Beyond it retention goes on over the holds.
+	HoldMaxBytes int64
+	// ReserveBytes is the size of a file that is given up when the disk is
+	// full, so that metadata and deletion still work; 0 means 64 MiB, negative
+	// none.
+	ReserveBytes int64
+	// JournalFileBytes and JournalMaxBytes are those of each shard's journal;
+	// 0 means 4 MiB and three times the shard's part of the cache, at least
+	// 64 MiB.
+	JournalFileBytes, JournalMaxBytes int64
+	// MaxOpenFiles bounds the open segment files; 0 means 1000.
+	MaxOpenFiles int
+	// MaxIndexBytes bounds the segment indexes in memory; 0 means 64 MiB.
+	MaxIndexBytes int64
+	// PoisonReleased overwrites memory that leases gave back, to find readers
+	// that use it afterwards.
+	PoisonReleased bool
+	Clock          Clock
+	Logger         *slog.Logger
+}
+
+// defaults fills in what is not set and names the field that is wrong.
+func (o *Options) defaults() error {
+	set := func(p *int64, v int64) {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	setDuration := func(p *time.Duration, v time.Duration) {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	if o.Shards == 0 {
+		o.Shards = 2
+	}
+	if o.GroupBytes == 0 {
+		o.GroupBytes = 512 << 10
+	}
+	set(&o.CacheBytes, 64<<20)
+	set(&o.ReserveBytes, 64<<20)
+	set(&o.JournalFileBytes, 4<<20)
+	setDuration(&o.GroupDelay, 2*time.Millisecond)
+	setDuration(&o.SyncInterval, 100*time.Millisecond)
+	setDuration(&o.FlushInterval, 10*time.Minute)
+	setDuration(&o.RetentionInterval, time.Minute)
+	if o.Clock.Wall == nil {
+		o.Clock.Wall = time.Now
+	}
+	if o.Clock.Mono == nil {
+		start := time.Now()
+		o.Clock.Mono = func() time.Duration { return time.Since(start) }
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case o.FS == nil:
+		return errors.New("log store options: FS is missing")
+	case o.Dir == "":
+		return errors.New("log store options: Dir is missing")
+	case o.Shards < 1 || o.Shards > 64:
+		return fmt.Errorf("log store options: Shards is %d, want 1 to 64", o.Shards)
+	case o.CacheBytes < 1<<20:
+		return fmt.Errorf("log store options: CacheBytes is %d, want at least 1 MiB", o.CacheBytes)
+	case o.GroupBytes < 4096:
+		return fmt.Errorf("log store options: GroupBytes is %d, want at least 4096", o.GroupBytes)
+	}
+	return nil
+}
+
+// shardCache is one shard's part of the cache.
+func (o *Options) shardCache(shards int) int64 { return o.CacheBytes / int64(shards) }
+
+func (o *Options) journalMax(shards int) int64 {
+	if o.JournalMaxBytes > 0 {
+		return max(o.JournalMaxBytes, 2*o.JournalFileBytes)
+	}
+	return max(3*o.shardCache(shards), 64<<20)
+}

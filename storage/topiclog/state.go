@@ -1,0 +1,360 @@
+package topiclog
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/millrace/millrace/storage/manifest"
+	"github.com/millrace/millrace/storage/segment"
+)
+
+// loader rebuilds the state from the manifest's edits when the store is opened;
+// nothing else runs meanwhile, so it takes no locks.
+type loader struct {
+	s        *Store
+	found    bool
+	segments map[uint64]*segmentInfo
+}
+
+func (l *loader) apply(kind uint16, payload []byte) error {
+	d := &dec{b: payload}
+	switch kind {
+	case editStore:
+		l.store(d)
+	case editTopic:
+		l.topic(d)
+	case editTopicDeleted:
+		if t := l.s.topicsByID[d.uuid()]; t != nil {
+			l.s.removeTopic(t)
+			for _, p := range t.parts {
+				for _, r := range p.segs {
+					r.seg.refs--
+				}
+			}
+		}
+	case editPartition:
+		p := l.part(d)
+		start, next, reserved := d.i(), d.i(), d.i()
+		if p != nil {
+			// Where a partition starts says nothing of what the journal still
+			// holds; what lies below goes when the journal was read.
+			p.start, p.floor, p.reserved = max(p.start, start), max(p.floor, next), reserved
+			p.next = max(p.next, p.floor)
+		}
+	case editEpoch:
+		p := l.part(d)
+		r := EpochRange{LeaderEpoch: int32(d.i()), Start: d.i(), End: d.i()}
+		if p != nil && d.err == nil {
+			p.setEpoch(r)
+		}
+	case editSegment:
+		l.segment(d)
+	case editSegmentGone:
+		id := d.u()
+		delete(l.segments, id)
+	case editNextPartition:
+		l.s.nextPart = max(l.s.nextPart, PartitionID(d.u()))
+	case editNextSegment:
+		l.s.nextSegment.Store(max(l.s.nextSegment.Load(), d.u()))
+	case editFlushed:
+		if sh := l.shard(d); sh != nil {
+			sh.flushed = d.u()
+		}
+	case editShardOpen:
+		if sh := l.shard(d); sh != nil {
+			sh.journalEpoch, sh.leaderEpoch, sh.clean = uint32(d.u()), int32(d.i()), false
+		}
+	case editShardClosed:
+		if sh := l.shard(d); sh != nil {
+			sh.clean, sh.cleanSeq = true, d.u()
+		}
+	case editCursor:
+		group, c := decodeCursor(d)
+		if d.err == nil && l.s.part(c.Partition) != nil {
+			l.s.applyCursor(group, c)
+		}
+	case editSubscription:
+		sub := Subscription{Group: d.s(), Topic: d.uuid(), Owner: d.s()}
+		l.s.subs[subKey{sub.Group, sub.Topic}] = sub
+	case editUnsubscribed:
+		delete(l.s.subs, subKey{d.s(), d.uuid()})
+	case editHold:
+		h := Hold{Name: d.s(), Partition: PartitionID(d.u()), Offset: d.i()}
+		if d.err == nil && l.s.part(h.Partition) != nil {
+			l.s.applyHold(h)
+		}
+	case editHoldReleased:
+		l.s.dropHold(d.s())
+	case editNote:
+		p := l.part(d)
+		key, n := d.s(), Note{BaseOffset: d.i(), LastOffset: d.i(), Data: slices.Clone(d.bytes())}
+		if p != nil && d.err == nil {
+			p.addNote(key, n, false)
+		}
+	case editNotesTrimmed:
+		p := l.part(d)
+		key, below := d.s(), d.i()
+		if p != nil && d.err == nil {
+			p.trimNotes(key, below)
+		}
+	case editDamage:
+		dm := Damage{Kind: DamageKind(d.u()), Partition: PartitionID(d.u()), From: d.i(), To: d.i(), File: d.s(), Position: d.i(), Detail: d.s()}
+		if p := l.s.part(dm.Partition); p != nil {
+			dm.Topic, dm.Index = p.topic.name, p.index
+			p.addDamage(dm)
+		}
+	case editDamageGone:
+		p := l.part(d)
+		through := d.i()
+		if p != nil {
+			p.dropDamage(through)
+		}
+	default:
+		return fmt.Errorf("%w: manifest edit of kind %d", ErrFormat, kind)
+	}
+	return d.err
+}
+
+func (l *loader) store(d *dec) {
+	s := l.s
+	s.id = d.uuid()
+	n := int(d.u())
+	s.createdMs = d.i()
+	if d.err == nil && n >= 1 && n <= 64 {
+		l.found = true
+		s.makeShards(n)
+	} else {
+		d.fail("a shard count")
+	}
+}
+
+func (l *loader) topic(d *dec) {
+	id, name, created := d.uuid(), d.s(), d.i()
+	flags := d.u()
+	config := map[string]string{}
+	for range d.count() {
+		k := d.s()
+		config[k] = d.s()
+	}
+	n := d.count()
+	if d.err != nil {
+		return
+	}
+	t := l.s.topicsByID[id]
+	if t == nil {
+		t = &topic{id: id, name: name, createdMs: created}
+		l.s.topicsByID[id], l.s.topics[name] = t, t
+	}
+	t.closing = flags&1 != 0
+	t.config = config
+	settings, err := ParseConfig(config)
+	if err != nil {
+		d.err = fmt.Errorf("%w: topic %s: %w", ErrFormat, name, err)
+		return
+	}
+	t.settings = settings
+	for i := range n {
+		pid, shardNo := PartitionID(d.u()), int(d.u())
+		if i < len(t.parts) {
+			continue
+		}
+		if shardNo >= len(l.s.shards) {
+			d.fail("a shard number")
+			return
+		}
+		p := &partition{topic: t, shard: l.s.shards[shardNo], id: pid, index: int32(i)}
+		t.parts = append(t.parts, p)
+		l.s.setPart(p)
+	}
+}
+
+func (l *loader) part(d *dec) *partition { return l.s.part(PartitionID(d.u())) }
+
+func (l *loader) shard(d *dec) *shard {
+	n := d.u()
+	if n >= uint64(len(l.s.shards)) {
+		d.fail("a shard number")
+		return nil
+	}
+	return l.s.shards[n]
+}
+
+func (l *loader) segment(d *dec) {
+	seg := &segmentInfo{id: d.u(), kind: segment.Kind(d.u()), shard: int(d.u()), minAppendMs: d.i(), maxAppendMs: d.i(), sizeBytes: d.i()}
+	seg.path = l.s.segmentPath(seg.id)
+	l.s.nextSegment.Store(max(l.s.nextSegment.Load(), seg.id+1))
+	l.segments[seg.id] = seg
+	prev := PartitionID(0)
+	for range d.count() {
+		prev += PartitionID(d.u())
+		base := int64(d.u())
+		r := segRef{seg: seg, base: base, last: base + int64(d.u()), bytes: int64(d.u())}
+		if p := l.s.part(prev); p != nil && r.last >= p.start {
+			p.insertSegment(r)
+			p.next = max(p.next, r.last+1)
+			p.lastMs = max(p.lastMs, seg.maxAppendMs)
+		}
+	}
+}
+
+// insertSegment adds what a segment holds. A rewritten segment (compaction,
+// merging) takes the place of those it covers.
+func (p *partition) insertSegment(r segRef) {
+	r.seg.refs++
+	p.segBytes += r.bytes
+	if n := len(p.segs); n == 0 || p.segs[n-1].last < r.base {
+		p.segs = append(p.segs, r)
+		return
+	}
+	list := make([]segRef, 0, len(p.segs)+1)
+	placed := false
+	for _, old := range p.segs {
+		if old.base >= r.base && old.last <= r.last {
+			old.seg.refs--
+			p.segBytes -= old.bytes
+			continue
+		}
+		if old.base > r.last && !placed {
+			placed = true
+			list = append(list, r)
+		}
+		list = append(list, old)
+	}
+	if !placed {
+		list = append(list, r)
+	}
+	p.segs = list
+}
+
+// trimBelowStart forgets what lies below start.
+func (p *partition) trimBelowStart() {
+	n := 0
+	for n < len(p.segs) && p.segs[n].last < p.start {
+		p.segs[n].seg.refs--
+		p.segBytes -= p.segs[n].bytes
+		n++
+	}
+	if n > 0 {
+		p.segs = slices.Clone(p.segs[n:])
+	}
+	n = 0
+	for n < len(p.recent) && p.recent[n].last < p.start {
+		n++
+	}
+	if n > 0 {
+		p.recent = slices.Clone(p.recent[n:])
+	}
+	p.end, p.next, p.durable = max(p.end, p.start), max(p.next, p.start), max(p.durable, p.start)
+	p.dropDamage(p.start - 1)
+	// The epoch that holds start stays; older ones cannot be asked about.
+	n = 0
+	for n+1 < len(p.epochs) && p.epochs[n].End <= p.start {
+		n++
+	}
+	if n > 0 {
+		p.epochs = slices.Clone(p.epochs[n:])
+		p.newEpochs = min(p.newEpochs, len(p.epochs))
+	}
+}
+
+func (p *partition) setEpoch(r EpochRange) {
+	if n := len(p.epochs); n > 0 && p.epochs[n-1].LeaderEpoch >= r.LeaderEpoch {
+		for i := range p.epochs {
+			if p.epochs[i].LeaderEpoch == r.LeaderEpoch {
+				p.epochs[i] = r
+			}
+		}
+		return
+	}
+	p.epochs = append(p.epochs, r)
+}
+
+func (p *partition) dropDamage(through int64) {
+	n := 0
+	for n < len(p.damage) && p.damage[n].To <= through {
+		n++
+	}
+	p.damage = slices.Clone(p.damage[n:])
+}
+
+// dump emits the whole state for a rewrite of the manifest. The committer calls
+// it between rounds.
+func (s *Store) dump(emit func(manifest.Edit) error) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, sh := range s.shards {
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
+	}
+	all := []manifest.Edit{storeEdit(s.id, len(s.shards), s.createdMs), nextPartitionEdit(s.nextPart)}
+	flush := func() error {
+		for _, e := range all {
+			if err := emit(e); err != nil {
+				return err
+			}
+		}
+		all = all[:0]
+		return nil
+	}
+	segParts := map[*segmentInfo][]segPart{}
+	for _, t := range s.sortedTopics() {
+		all = append(all, t.edit())
+		for _, p := range t.parts {
+			p.dumpTo(&all, segParts)
+		}
+		if err := flush(); err != nil {
+			return err
+		}
+	}
+	segs := slices.SortedFunc(maps.Keys(segParts), func(a, b *segmentInfo) int { return int(int64(a.id) - int64(b.id)) })
+	for _, seg := range segs {
+		parts := segParts[seg]
+		slices.SortFunc(parts, func(a, b segPart) int { return int(int64(a.id) - int64(b.id)) })
+		all = append(all, seg.edit(parts))
+	}
+	all = append(all, nextSegmentEdit(s.nextSegment.Load()))
+	for _, sh := range s.shards {
+		all = append(all, flushedEdit(sh.number, sh.flushed), shardOpenEdit(sh.number, sh.journalEpoch, sh.leaderEpoch))
+		if sh.clean {
+			all = append(all, shardClosedEdit(sh.number, sh.cleanSeq))
+		}
+	}
+	s.cursorMu.Lock()
+	defer s.cursorMu.Unlock()
+	for _, g := range slices.Sorted(maps.Keys(s.cursors)) {
+		for _, id := range slices.Sorted(maps.Keys(s.cursors[g])) {
+			c := s.cursors[g][id]
+			all = append(all, cursorEdit(g, &c))
+		}
+	}
+	for _, sub := range s.sortedSubscriptions() {
+		all = append(all, subscriptionEdit(sub))
+	}
+	for _, h := range s.sortedHolds() {
+		all = append(all, holdEdit(h))
+	}
+	return flush()
+}
+
+func (p *partition) dumpTo(all *[]manifest.Edit, segParts map[*segmentInfo][]segPart) {
+	if p.start > 0 || p.floor > 0 || p.reserved > 0 {
+		*all = append(*all, partitionEdit(p.id, p.start, p.floor, p.reserved))
+	}
+	for _, r := range p.epochs {
+		*all = append(*all, epochEdit(p.id, r))
+	}
+	for _, r := range p.segs {
+		segParts[r.seg] = append(segParts[r.seg], segPart{p.id, r.base, r.last, r.bytes})
+	}
+	for _, key := range slices.Sorted(maps.Keys(p.notes)) {
+		l := p.notes[key]
+		for i := range l.notes {
+			*all = append(*all, noteEdit(p.id, key, &l.notes[i]))
+		}
+		*all = append(*all, notesTrimmedEdit(p.id, key, l.below))
+	}
+	for i := range p.damage {
+		*all = append(*all, damageEdit(&p.damage[i]))
+	}
+}
