@@ -1,6 +1,6 @@
 // Package diag holds diagnostics about SQL text: places (File, Span, Pos), messages (Diagnostic, List),
 // their one renderer for people (Renderer), their JSON form, the search for the nearest name, and the
-// registry of codes with a page for each (Pages, codes*.go).
+// registry of codes with a page for each (Pages, pages_*.go).
 //
 // It is not for errors at run time (Go errors, dead letters) and knows no SQL.
 //

@@ -38,3 +38,19 @@ func (v *Var) source() string {
 	}
 	return s + "}"
 }
+
+// value joins the parts; unbound variables are spelled as placeholders.
+func (t *Text) value() string {
+	var b strings.Builder
+	for _, p := range t.Parts {
+		switch {
+		case p.Var == nil:
+			b.WriteString(p.Lit)
+		case p.Var.Bound:
+			b.WriteString(p.Var.Value)
+		default:
+			b.WriteString(p.Var.source())
+		}
+	}
+	return b.String()
+}

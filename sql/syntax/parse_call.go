@@ -1,0 +1,522 @@
+package syntax
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/millrace/millrace/sql/diag"
+)
+
+// call parses the arguments of a function and the clauses behind them.
+func (p *parser) call(start int, name *Name) Expr {
+	c := &Call{Name: name}
+	p.expectOp("(")
+	switch {
+	case p.isOp(")"):
+	case p.isOp("*") && p.at(1).isOp(")"):
+		p.advance()
+		c.Star = true
+	default:
+		if c.Distinct = p.accept("DISTINCT"); !c.Distinct {
+			p.accept("ALL")
+		}
+		unitFirst := len(name.Parts) == 1 && (equalFold(name, "TIMESTAMPADD") || equalFold(name, "TIMESTAMPDIFF"))
+		p.commaList(func() {
+			if unitFirst && len(c.Args) == 0 {
+				c.Args = append(c.Args, p.unit("a unit of time", diffUnits))
+				return
+			}
+			c.Args = append(c.Args, p.argument())
+		})
+		if p.accept("ORDER") {
+			p.expect("BY")
+			c.OrderBy = p.orderItems()
+		}
+		c.Nulls = p.nullTreatment()
+	}
+	p.expectOp(")")
+	if c.Nulls == NullsUnspecified {
+		c.Nulls = p.nullTreatment()
+	}
+	if p.is("WITHIN", "GROUP") {
+		p.pos += 2
+		p.expectOp("(")
+		p.expect("ORDER", "BY")
+		c.WithinGroup = p.orderItems()
+		p.expectOp(")")
+	}
+	c.Filter = p.filter()
+	if p.accept("OVER") {
+		c.Over = p.windowSpec()
+	}
+	c.Loc = p.from(start)
+	return c
+}
+
+func equalFold(n *Name, word string) bool {
+	return !n.Last().Quoted && strings.EqualFold(n.Last().Name, word)
+}
+
+func (p *parser) nullTreatment() NullTreatment {
+	switch {
+	case p.is("RESPECT", "NULLS"):
+		p.pos += 2
+		return RespectNulls
+	case p.is("IGNORE", "NULLS"):
+		p.pos += 2
+		return IgnoreNulls
+	}
+	return NullsUnspecified
+}
+
+func (p *parser) filter() Expr {
+	if !p.is("FILTER") || !p.at(1).isOp("(") {
+		return nil
+	}
+	p.pos += 2
+	p.expect("WHERE")
+	e := p.expr()
+	p.expectOp(")")
+	return e
+}
+
+// argument parses an argument, maybe named.
+func (p *parser) argument() Expr {
+	start := p.pos
+	t := p.cur()
+	if (t.Kind == Word || t.Kind == QuotedName) && p.at(1).isOp("=>") {
+		p.pos += 2
+		n := &NamedArg{Name: &Ident{Loc: Loc{p.span(t)}, Name: t.Text, Quoted: t.Kind == QuotedName, Text: t.Vars}}
+		n.Value = p.argValue()
+		n.Loc = p.from(start)
+		return n
+	}
+	return p.argValue()
+}
+
+func (p *parser) argValue() Expr {
+	start := p.pos
+	switch {
+	case p.is("DEFAULT"):
+		p.advance()
+		return &DefaultArg{Loc: p.from(start)}
+	case p.is("TABLE"):
+		p.advance()
+		return p.tableArg(start)
+	case p.is("DESCRIPTOR") && p.at(1).isOp("("):
+		p.advance()
+		cols := p.identList("a column")
+		return &Descriptor{Loc: p.from(start), Columns: cols}
+	case p.is("SELECT") || p.is("WITH"):
+		p.fail(diag.Errorf(diag.CodeSyntaxError, p.span(p.cur()), "a query as an argument stands in brackets of its own").
+			WithHelp("write f((SELECT ...))"))
+	}
+	return p.expr()
+}
+
+func (p *parser) tableArg(start int) Expr {
+	a := &TableArg{}
+	if p.isOp("(") {
+		a.Query = p.parenQuery()
+	} else {
+		a.Name = p.name("a table")
+	}
+	if p.accept("PARTITION") {
+		p.expect("BY")
+		a.PartitionBy = p.exprOrParens()
+	}
+	if p.accept("ORDER") {
+		p.expect("BY")
+		if p.acceptOp("(") {
+			a.OrderBy = p.orderItems()
+			p.expectOp(")")
+		} else {
+			start := p.pos
+			item := &OrderItem{Expr: p.expr()}
+			item.Desc = p.acceptOne("ASC", "DESC") == "DESC"
+			item.Loc = p.from(start)
+			a.OrderBy = []*OrderItem{item}
+		}
+	}
+	a.Loc = p.from(start)
+	return a
+}
+
+// exprOrParens takes a single expression, or several in brackets, for a comma would end the argument.
+func (p *parser) exprOrParens() []Expr {
+	e := p.expr()
+	if r, ok := e.(*RowExpr); ok && !r.Explicit {
+		return r.Items
+	}
+	return []Expr{e}
+}
+
+// windowSpec parses a window name or (spec).
+func (p *parser) windowSpec() *WindowSpec {
+	start := p.pos
+	w := &WindowSpec{}
+	if !p.acceptOp("(") {
+		w.Ref = p.ident("a window")
+		w.Loc = p.from(start)
+		return w
+	}
+	if canStartName(p.cur()) && !p.is("PARTITION") && !p.is("ORDER") {
+		w.Ref = p.ident("a window")
+	}
+	if p.accept("PARTITION") {
+		p.expect("BY")
+		p.commaList(func() { w.PartitionBy = append(w.PartitionBy, p.expr()) })
+	}
+	if p.accept("ORDER") {
+		p.expect("BY")
+		w.OrderBy = p.orderItems()
+	}
+	if p.is("ROWS") || p.is("RANGE") {
+		w.Frame = p.frame()
+	}
+	p.expectOp(")")
+	w.Loc = p.from(start)
+	return w
+}
+
+func (p *parser) frame() *Frame {
+	start := p.pos
+	f := &Frame{Unit: FrameRows}
+	if p.advance().Upper == "RANGE" {
+		f.Unit = FrameRange
+	}
+	if p.accept("BETWEEN") {
+		f.Start = p.frameBound()
+		p.expect("AND")
+		f.End = p.frameBound()
+	} else {
+		f.Start = p.frameBound()
+	}
+	f.Loc = p.from(start)
+	return f
+}
+
+func (p *parser) frameBound() *FrameBound {
+	start := p.pos
+	b := &FrameBound{}
+	switch {
+	case p.is("CURRENT", "ROW"):
+		p.pos += 2
+		b.Kind = CurrentRow
+		b.Loc = p.from(start)
+		return b
+	case p.is("UNBOUNDED") && (p.at(1).isWord("PRECEDING") || p.at(1).isWord("FOLLOWING")):
+		p.advance()
+		b.Kind = UnboundedPreceding
+		if p.advance().Upper == "FOLLOWING" {
+			b.Kind = UnboundedFollowing
+		}
+		b.Loc = p.from(start)
+		return b
+	}
+	// The bound is parsed above AND, which separates the two bounds.
+	b.Offset = p.exprAt(precAnd + 1)
+	switch p.acceptOne("PRECEDING", "FOLLOWING") {
+	case "PRECEDING":
+		b.Kind = Preceding
+	case "FOLLOWING":
+		b.Kind = Following
+	default:
+		p.unexpected("\"PRECEDING\" or \"FOLLOWING\"")
+	}
+	b.Loc = p.from(start)
+	return b
+}
+
+// specialForm parses literals and functions that have a grammar of their own; nil if t begins none.
+func (p *parser) specialForm(start int, t *Token) Expr {
+	next := p.at(1)
+	paren := next.isOp("(")
+	switch t.Upper {
+	case "NULL":
+		p.advance()
+		return &NullLit{Loc: p.from(start)}
+	case "TRUE", "FALSE":
+		p.advance()
+		return &BoolLit{Loc: p.from(start), Value: t.Upper == "TRUE"}
+	case "UNKNOWN":
+		p.advance()
+		return &UnknownLit{Loc: p.from(start)}
+	case "DATE", "TIME", "TIMESTAMP":
+		if next.Kind == String {
+			return p.dateTimeLit(start)
+		}
+	case "INTERVAL":
+		return p.interval(start)
+	case "CASE":
+		return p.caseExpr(start)
+	case "ARRAY", "MAP":
+		if next.isOp("[") {
+			return p.collection(start)
+		}
+	case "EXISTS":
+		if paren {
+			p.advance()
+			q := p.parenQuery()
+			return &Exists{Loc: p.from(start), Query: q}
+		}
+	}
+	if paren {
+		return p.formCall(start, t)
+	}
+	return nil
+}
+
+// formCall parses word( where the word has its own grammar inside the brackets; nil if it has none.
+func (p *parser) formCall(start int, t *Token) Expr {
+	switch t.Upper {
+	case "CAST", "TRY_CAST", "SAFE_CAST":
+		return p.cast(start, t)
+	case "ROW":
+		p.pos += 2
+		r := &RowExpr{Explicit: true}
+		if !p.isOp(")") {
+			p.commaList(func() { r.Items = append(r.Items, p.expr()) })
+		}
+		p.expectOp(")")
+		r.Loc = p.from(start)
+		return r
+	case "EXTRACT":
+		p.pos += 2
+		e := &Extract{Unit: p.unit("a unit of time", extractUnits)}
+		p.expect("FROM")
+		e.From = p.expr()
+		p.expectOp(")")
+		e.Loc = p.from(start)
+		return e
+	case "FLOOR", "CEIL", "CEILING":
+		return p.roundTime(start, t)
+	case "TRIM":
+		return p.trim(start)
+	case "POSITION":
+		return p.position(start)
+	case "SUBSTRING":
+		return p.substring(start)
+	case "OVERLAY":
+		return p.overlay(start)
+	case "JSON_VALUE", "JSON_QUERY", "JSON_EXISTS", "JSON_OBJECT", "JSON_OBJECTAGG", "JSON_ARRAY", "JSON_ARRAYAGG":
+		return p.jsonForm(start, t)
+	case "MULTISET", "CURSOR", "CONVERT", "TRANSLATE", "PERIOD":
+		p.advance()
+		p.notYet(start, t.Upper)
+	}
+	return nil
+}
+
+func (p *parser) dateTimeLit(start int) Expr {
+	kinds := map[string]DateTimeKind{"DATE": DateLit, "TIME": TimeLit, "TIMESTAMP": TimestampLit}
+	d := &DateTimeLit{Kind: kinds[p.advance().Upper]}
+	d.Value = p.stringLit("a literal")
+	d.Loc = p.from(start)
+	return d
+}
+
+func (p *parser) interval(start int) Expr {
+	p.advance()
+	i := &IntervalLit{Negative: p.acceptOp("-")}
+	if !i.Negative {
+		p.acceptOp("+")
+	}
+	if t := p.cur(); t.Kind == Number {
+		p.fail(diag.Errorf(diag.CodeSyntaxError, p.span(t), "the amount of an interval stands in quotes").
+			WithHelp("write INTERVAL '%s' %s", t.Text, p.at(1).Upper))
+	}
+	i.Value = p.stringLit("the amount of the interval in quotes")
+	i.Qualifier = p.intervalQualifier()
+	i.Loc = p.from(start)
+	return i
+}
+
+func (p *parser) caseExpr(start int) Expr {
+	p.advance()
+	c := &Case{}
+	if !p.is("WHEN") {
+		c.Operand = p.expr()
+	}
+	for p.is("WHEN") {
+		at := p.pos
+		p.advance()
+		w := &When{Cond: p.expr()}
+		if p.isOp(",") && c.Operand != nil {
+			p.notYet(at, "several values after WHEN")
+		}
+		p.expect("THEN")
+		w.Result = p.expr()
+		w.Loc = p.from(at)
+		c.Whens = append(c.Whens, w)
+	}
+	if len(c.Whens) == 0 {
+		p.unexpected("\"WHEN\"")
+	}
+	if p.accept("ELSE") {
+		c.Else = p.expr()
+	}
+	p.expect("END")
+	c.Loc = p.from(start)
+	return c
+}
+
+func (p *parser) collection(start int) Expr {
+	isMap := p.advance().Upper == "MAP"
+	p.expectOp("[")
+	var items []Expr
+	if !p.isOp("]") {
+		p.commaList(func() { items = append(items, p.expr()) })
+	}
+	p.expectOp("]")
+	if !isMap {
+		return &ArrayExpr{Loc: p.from(start), Items: items}
+	}
+	if len(items)%2 != 0 {
+		p.errs.Errorf(diag.CodeSyntaxError, p.from(start).Src, "MAP takes an even number of items: key, value, ...")
+	}
+	return &MapExpr{Loc: p.from(start), Items: items}
+}
+
+func (p *parser) cast(start int, t *Token) Expr {
+	if t.Upper == "SAFE_CAST" {
+		p.fail(diag.Errorf(diag.CodeSyntaxError, p.span(t), "SAFE_CAST is not part of this dialect").WithHelp("write TRY_CAST"))
+	}
+	p.pos += 2
+	c := &Cast{Try: t.Upper == "TRY_CAST", Expr: p.expr()}
+	p.expect("AS")
+	c.Type = p.dataType()
+	p.expectOp(")")
+	c.Loc = p.from(start)
+	return c
+}
+
+// roundTime parses FLOOR(x TO unit); without TO it is a call.
+func (p *parser) roundTime(start int, t *Token) Expr {
+	name := p.functionName()
+	if end := p.closingOf(p.pos); end < 0 || !p.hasToAt(p.pos, end) {
+		return p.call(start, name)
+	}
+	p.advance()
+	r := &RoundTime{Ceil: t.Upper != "FLOOR", Expr: p.expr()}
+	p.expect("TO")
+	r.Unit = p.unit("a unit of time", roundUnits)
+	p.expectOp(")")
+	r.Loc = p.from(start)
+	return r
+}
+
+// hasToAt reports whether TO stands between the brackets open and end, not inside inner ones.
+func (p *parser) hasToAt(open, end int) bool {
+	for i := open + 1; i < end; i++ {
+		if c := p.closingOf(i); c > 0 {
+			i = c
+			continue
+		}
+		// INTERVAL '1' DAY TO HOUR has a TO of its own; the one sought stands before the last word.
+		if p.tokens[i].isWord("TO") && i == end-2 && !p.intervalBefore(open, i) {
+			return true
+		}
+	}
+	return false
+}
+
+// intervalBefore reports whether the TO at token i belongs to an interval literal.
+func (p *parser) intervalBefore(open, i int) bool {
+	for j := i - 1; j > open && j >= i-6; j-- {
+		switch {
+		case p.tokens[j].isWord("INTERVAL"):
+			return !slices.ContainsFunc(p.tokens[j:i], func(t Token) bool { return t.isWord("TO") })
+		case p.tokens[j].isOp(","):
+			return false
+		}
+	}
+	return false
+}
+
+func (p *parser) trim(start int) Expr {
+	p.pos += 2
+	tr := &Trim{}
+	switch p.acceptOne("BOTH", "LEADING", "TRAILING") {
+	case "LEADING":
+		tr.Side = TrimLeading
+	case "TRAILING":
+		tr.Side = TrimTrailing
+	case "":
+		first := p.expr()
+		if p.accept("FROM") {
+			tr.Chars, tr.From = first, p.expr()
+		} else {
+			tr.From = first
+		}
+		return p.endTrim(start, tr)
+	}
+	if !p.is("FROM") {
+		tr.Chars = p.expr()
+	}
+	p.expect("FROM")
+	tr.From = p.expr()
+	return p.endTrim(start, tr)
+}
+
+func (p *parser) endTrim(start int, tr *Trim) Expr {
+	if p.isOp(",") {
+		p.fail(diag.Errorf(diag.CodeSyntaxError, p.span(p.cur()), "TRIM takes no comma").
+			WithHelp("write TRIM(BOTH 'x' FROM s), or BTRIM, LTRIM and RTRIM with a comma"))
+	}
+	p.expectOp(")")
+	tr.Loc = p.from(start)
+	return tr
+}
+
+// position parses POSITION(x IN y [FROM start]).
+func (p *parser) position(start int) Expr {
+	p.pos += 2
+	pos := &Position{Needle: p.exprAt(precLike + 1)}
+	p.expect("IN")
+	pos.In = p.expr()
+	if p.accept("FROM") {
+		pos.From = p.expr()
+	}
+	p.expectOp(")")
+	pos.Loc = p.from(start)
+	return pos
+}
+
+// substring parses SUBSTRING(x FROM a [FOR b]); with commas it is a call.
+func (p *parser) substring(start int) Expr {
+	name := p.functionName()
+	p.advance()
+	s := &Substring{Expr: p.expr()}
+	if !p.accept("FROM") {
+		c := &Call{Name: name, Args: []Expr{s.Expr}}
+		for p.acceptOp(",") {
+			c.Args = append(c.Args, p.expr())
+		}
+		p.expectOp(")")
+		c.Loc = p.from(start)
+		return c
+	}
+	s.From = p.expr()
+	if p.accept("FOR") {
+		s.For = p.expr()
+	}
+	p.expectOp(")")
+	s.Loc = p.from(start)
+	return s
+}
+
+func (p *parser) overlay(start int) Expr {
+	p.pos += 2
+	o := &Overlay{Expr: p.expr()}
+	p.expect("PLACING")
+	o.Placing = p.expr()
+	p.expect("FROM")
+	o.From = p.expr()
+	if p.accept("FOR") {
+		o.For = p.expr()
+	}
+	p.expectOp(")")
+	o.Loc = p.from(start)
+	return o
+}
