@@ -23,7 +23,7 @@ func mathFunctions() []*Function {
 		double1("EXP", "e to the power of x.", math.Exp, Example{"EXP(0)", "1.0"}),
 		double1("LN", "Natural logarithm; NaN for a negative number, -Infinity for 0.", math.Log, Example{"LN(1)", "0.0"}),
 		double1("LOG10", "Logarithm to base 10.", math.Log10, Example{"LOG10(1000)", "3.0"}),
-		power(), rand0(), hex(), extreme("GREATEST", opGt), extreme("LEAST", opLt),
+		power(), rand0(), hexFn(), extreme("GREATEST", opGt), extreme("LEAST", opLt),
 	}
 }
 
@@ -348,7 +348,7 @@ func roundFloat(x float64, n int, cut, single bool) float64 {
 	return f
 }
 
-func hex() *Function {
+func hexFn() *Function {
 	const digits = "0123456789ABCDEF"
 	return &Function{Name: "HEX", Syntax: []string{"HEX(n)", "HEX(s)"}, Category: CatHash,
 		Doc:      "Hexadecimal digits of an integer (two's complement of 64 bits when negative), or of the bytes of a string.",
