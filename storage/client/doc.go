@@ -3,7 +3,7 @@
 //	New(store *topiclog.Store) *Client
 //	(*Client) Store() *topiclog.Store        // topics, cursors, holds, offsets
 //
-//	(*Client) NewProducer(ProducerOptions) *Producer
+//	(*Client) NewProducer(ProducerOptions) (*Producer, error)
 //	(*Producer) Produce(ctx, ProducerRecord, done func(Result, error)) error
 //	(*Producer) Flush(ctx) error             // all earlier records are acknowledged
 //	(*Producer) Close(ctx) error
@@ -11,9 +11,12 @@
 //	(*Client) NewFetcher(FetcherOptions) *Fetcher
 //	(*Fetcher) Add(id topiclog.PartitionID, offset int64) error
 //	(*Fetcher) Remove(id)  Seek(id, offset) error  Pause(id)  Resume(id)
-//	(*Fetcher) TryNext(id) (*Fetched, error) // one partition, never blocks; nil, nil: no data or no credit
+//	(*Fetcher) Poll() (*Fetched, error)      // any partition, never blocks; nil, nil: no data or no credit
+//	(*Fetcher) TryNext(id) (*Fetched, error) // one partition, never blocks
 //	(*Fetcher) Next(ctx) (*Fetched, error)   // any partition, waits
 //	(*Fetched) Release()                     // gives back memory and credit
+//
+//	EachRecord(lease, decoder, from, func(*record.Record) error) error
 //
 // Producer batches records per partition until a batch is full or its linger
 // time is over, and acknowledges each record (its callback) after the group
@@ -27,7 +30,5 @@
 // What it is not: it keeps no positions (see topiclog's cursors), it balances
 // no groups, and it decodes records only through storage/record.
 //
-// Concurrency: Client and Producer are safe for concurrent use. A Fetcher is
-// safe for concurrent use as long as each partition is read by one goroutine at
-// a time.
+// Concurrency: Client, Producer and Fetcher are safe for concurrent use.
 package client
