@@ -1,0 +1,119 @@
+package function
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/millrace/millrace/runtime/expr"
+	"github.com/millrace/millrace/runtime/expr/fn"
+	"github.com/millrace/millrace/sql/diag"
+	"github.com/millrace/millrace/sql/syntax"
+)
+
+// UnknownError says that there is no function of a name.
+type UnknownError struct {
+	Name string
+	// Near is a similar name, "" if there is none.
+	Near string
+	// Use is the equivalent of a name from another dialect, "" if it is none.
+	Use string
+	// Later: Flink has it, and it does not work here yet.
+	Later bool
+}
+
+// Error implements error.
+func (e *UnknownError) Error() string {
+	if e.Later {
+		return fmt.Sprintf("function %s is not supported yet", e.Name)
+	}
+	return fmt.Sprintf("function %q not found", e.Name)
+}
+
+// later are functions of Flink that are known and absent.
+var later = map[string]string{
+	"TUMBLE": windowHelp, "TUMBLE_START": windowHelp, "TUMBLE_END": windowHelp, "TUMBLE_ROWTIME": windowHelp, "TUMBLE_PROCTIME": windowHelp,
+	"HOP": windowHelp, "HOP_START": windowHelp, "HOP_END": windowHelp, "SESSION": windowHelp, "SESSION_START": windowHelp, "SESSION_END": windowHelp,
+	"PROCTIME": "event time is the way here: WATERMARK FOR ts AS ...", "ROW_NUMBER": "", "RANK": "", "DENSE_RANK": "", "LAG": "", "LEAD": "",
+	"NTILE": "", "CURRENT_WATERMARK": "", "JSON_OBJECT": "", "JSON_ARRAY": "", "JSON_OBJECTAGG": "", "JSON_ARRAYAGG": "",
+	"COLLECT": "", "STDDEV_POP": "", "STDDEV_SAMP": "", "VAR_POP": "", "VAR_SAMP": "", "ELEMENT": "", "MAP_VALUES": "", "MAP_ENTRIES": "",
+}
+
+const windowHelp = "FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' HOUR)) with GROUP BY window_start, window_end"
+
+// LaterHelp is what to write instead of a function that is not supported yet,
+// "" if there is nothing.
+func LaterHelp(name string) string { return later[strings.ToUpper(name)] }
+
+// Lookup finds a scalar function by name, in any case; the error is an
+// *UnknownError.
+func Lookup(lib *fn.Library, name string) (*fn.Function, error) {
+	if f, ok := lib.Lookup(name); ok {
+		return f, nil
+	}
+	e := &UnknownError{Name: name}
+	if _, ok := later[strings.ToUpper(name)]; ok {
+		e.Name, e.Later = strings.ToUpper(name), true
+		return nil, e
+	}
+	if r, ok := lib.Refused(name); ok {
+		e.Use = r.Use
+		return nil, e
+	}
+	if near, ok := diag.Nearest(strings.ToUpper(name), callable(lib)); ok {
+		e.Near = near
+	}
+	return nil, e
+}
+
+// callable are the names that look like functions, operators left out.
+func callable(lib *fn.Library) []string {
+	var out []string
+	for _, n := range lib.Names() {
+		if c := n[0]; c >= 'A' && c <= 'Z' && !strings.Contains(n, " ") {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// Call finds a function and applies it. The error is an *UnknownError, or
+// says what is wrong with the arguments (an *fn.ArgError by errors.As).
+func Call(lib *fn.Library, name string, args ...expr.Expr) (expr.Expr, error) {
+	f, err := Lookup(lib, name)
+	if err != nil {
+		return nil, err
+	}
+	return expr.NewCall(f, args...)
+}
+
+var binaryNames = [...]string{
+	syntax.OpOr: "OR", syntax.OpAnd: "AND", syntax.OpEq: "=", syntax.OpNe: "<>", syntax.OpLt: "<", syntax.OpLe: "<=", syntax.OpGt: ">",
+	syntax.OpGe: ">=", syntax.OpAdd: "+", syntax.OpSub: "-", syntax.OpConcat: "||", syntax.OpMul: "*", syntax.OpDiv: "/", syntax.OpMod: "%",
+}
+
+// Binary is the name of an infix operator.
+func Binary(op syntax.BinaryOp) string { return binaryNames[op] }
+
+var isNames = [...]string{
+	syntax.IsNull: "NULL", syntax.IsTrue: "TRUE", syntax.IsFalse: "FALSE", syntax.IsUnknown: "UNKNOWN",
+	syntax.IsJSONValue: "JSON", syntax.IsJSONObject: "JSON OBJECT", syntax.IsJSONArray: "JSON ARRAY", syntax.IsJSONScalar: "JSON SCALAR",
+}
+
+// Is is the name of x IS [NOT] kind.
+func Is(kind syntax.IsKind, not bool) string {
+	if not {
+		return "IS NOT " + isNames[kind]
+	}
+	return "IS " + isNames[kind]
+}
+
+var unitNames = [...]string{
+	syntax.UnitYear: "YEAR", syntax.UnitMonth: "MONTH", syntax.UnitDay: "DAY", syntax.UnitHour: "HOUR", syntax.UnitMinute: "MINUTE",
+	syntax.UnitSecond: "SECOND", syntax.UnitQuarter: "QUARTER", syntax.UnitWeek: "WEEK", syntax.UnitMillisecond: "MILLISECOND",
+	syntax.UnitMicrosecond: "MICROSECOND", syntax.UnitNanosecond: "NANOSECOND", syntax.UnitDecade: "DECADE", syntax.UnitCentury: "CENTURY",
+	syntax.UnitMillennium: "MILLENNIUM", syntax.UnitEpoch: "EPOCH", syntax.UnitDow: "DOW", syntax.UnitIsoDow: "ISODOW",
+	syntax.UnitDoy: "DOY", syntax.UnitIsoYear: "ISOYEAR",
+}
+
+// Unit is the name of a unit of time, as functions take it.
+func Unit(u syntax.Unit) string { return unitNames[u] }

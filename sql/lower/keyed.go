@@ -1,0 +1,182 @@
+package lower
+
+import (
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/graph"
+	"github.com/millrace/millrace/sql/catalog"
+	"github.com/millrace/millrace/sql/plan"
+)
+
+// exchange hands a node's rows to a keyed stage.
+func (l *lowerer) exchange(in *lowered, keys []int) *lowered {
+	p := l.o.Parallelism
+	if len(keys) == 0 {
+		p = 1
+	}
+	return l.add(&graph.Exchange{Keys: keys, Parallelism: p}, in.cols, "", in.id)
+}
+
+func (l *lowerer) aggregate(n *plan.Aggregate, in *lowered) (*lowered, error) {
+	keys, err := ordinals(n.Keys, in)
+	if err != nil {
+		return nil, err
+	}
+	aggs := make([]graph.Aggregate, len(n.Aggs))
+	for i, a := range n.Aggs {
+		args, err := remapAll(a.Args, in)
+		if err != nil {
+			return nil, err
+		}
+		aggs[i] = graph.Aggregate{Name: n.Cols[len(n.Keys)+i].Name, Text: a.Text, Bound: a.Bound, Args: args}
+		if a.Filter != nil {
+			if aggs[i].Filter, err = remap(a.Filter, in); err != nil {
+				return nil, err
+			}
+		}
+	}
+	timeAt := -1
+	if n.Window != nil {
+		if timeAt, err = in.ordinal(n.Time); err != nil {
+			return nil, err
+		}
+	}
+	ex := l.exchange(in, keys)
+	if n.Window == nil {
+		return l.add(&graph.GroupAggregate{Keys: keys, Aggregates: aggs}, n.Cols, n.Path, ex.id), nil
+	}
+	op := &graph.WindowAggregate{Window: l.window(n.Window), Time: timeAt, Keys: keys, Aggregates: aggs, Late: l.late(nil)}
+	return l.add(op, n.Cols, n.Path, ex.id), nil
+}
+
+func (l *lowerer) sort(n *plan.Sort, in *lowered) (*lowered, error) {
+	ex := l.exchange(in, nil)
+	if len(n.Keys) == 0 {
+		limit := n.Limit
+		if limit < 0 {
+			limit = 1<<63 - 1
+		}
+		return l.add(&graph.Limit{Offset: n.Offset, N: limit}, in.cols, l.unique("limit"), ex.id), nil
+	}
+	op := &graph.Sort{Offset: n.Offset, Limit: n.Limit}
+	for _, k := range n.Keys {
+		at, err := in.ordinal(k.ID)
+		if err != nil {
+			return nil, err
+		}
+		op.Keys = append(op.Keys, graph.SortKey{Column: at, Desc: k.Desc, NullsLast: k.NullsLast})
+	}
+	return l.add(op, in.cols, l.unique("sort"), ex.id), nil
+}
+
+// unique is a state path for operators of batch jobs, whose state no edit has
+// to find again.
+func (l *lowerer) unique(kind string) string {
+	n := 0
+	for _, node := range l.job.Nodes {
+		switch node.Op.(type) {
+		case *graph.Sort, *graph.Limit:
+			n++
+		}
+	}
+	if n == 0 {
+		return kind
+	}
+	return kind + string(rune('0'+n%10))
+}
+
+var wideRules = map[plan.Rule]graph.Rule{
+	plan.RuleLast: graph.RuleLast, plan.RuleFirst: graph.RuleFirst, plan.RuleSum: graph.RuleSum,
+	plan.RuleCount: graph.RuleCount, plan.RuleMin: graph.RuleMin, plan.RuleMax: graph.RuleMax,
+}
+
+func (l *lowerer) wide(n *plan.Wide) (*lowered, error) {
+	op := &graph.WideMerge{Window: l.window(n.Window), Lateness: n.Lateness, Coverage: n.Coverage, Late: l.late(n.Table)}
+	var inputs []graph.NodeID
+	lows := make([]*lowered, len(n.Branches))
+	for i := range n.Branches {
+		b := &n.Branches[i]
+		in, err := l.exactly(b.Input)
+		if err != nil {
+			return nil, err
+		}
+		keys, err := ordinals(b.Keys, in)
+		if err != nil {
+			return nil, err
+		}
+		wb := graph.WideBranch{Label: b.Label, Keys: keys, Version: -1, KeepNulls: b.KeepNulls}
+		if wb.Time, err = in.ordinal(b.Time); err != nil {
+			return nil, err
+		}
+		if b.Version >= 0 {
+			if wb.Version, err = in.ordinal(b.Version); err != nil {
+				return nil, err
+			}
+		}
+		op.Branches = append(op.Branches, wb)
+		inputs = append(inputs, l.exchange(in, keys).id)
+		lows[i] = in
+	}
+	head := len(n.Branches[0].Keys) + 2
+	for i, v := range n.Values {
+		c := n.Cols[head+i]
+		wc := graph.WideColumn{Name: c.Name, Type: c.Type, Branch: n.Branches[v.Branch].Label, Rule: wideRules[v.Rule], Input: -1}
+		if v.Input >= 0 {
+			at, err := lows[v.Branch].ordinal(v.Input)
+			if err != nil {
+				return nil, err
+			}
+			wc.Input = at
+		}
+		op.Columns = append(op.Columns, wc)
+	}
+	return l.add(op, n.Cols, n.Path, inputs...), nil
+}
+
+// late is 'window.late-rows' of a table, else of the job.
+func (l *lowerer) late(t *catalog.Table) graph.LateRows {
+	policy := l.o.Settings.String("window.late-rows")
+	if t != nil && t.Runtime.Has("window.late-rows") {
+		policy = t.Runtime.String("window.late-rows")
+	}
+	out := graph.LateRows{Table: -1}
+	if policy == "drop" {
+		out.Policy = graph.Drop
+	}
+	return out
+}
+
+// addToSink adds a lowered query to its table's sink.
+func (l *lowerer) addToSink(ins *plan.Insert, in *lowered) {
+	s := l.byTable[ins.Table.Name]
+	if s == nil {
+		s = &sink{op: l.sinkOf(ins), path: ins.Table.Name, time: in.time()}
+		l.byTable[ins.Table.Name] = s
+		l.sinks = append(l.sinks, s)
+	}
+	s.inputs = append(s.inputs, in.id)
+	if s.time != in.time() {
+		s.time = -1
+	}
+}
+
+func (l *lowerer) sinkOf(ins *plan.Insert) *graph.Sink {
+	t := ins.Table
+	op := &graph.Sink{Table: t.SinkTable(l.zone.Location()), Overwrite: ins.Overwrite}
+	op.Connector, _ = t.Connector.(connector.SinkConnector)
+	if l.o.SinkInstead != nil {
+		op.Connector = l.o.SinkInstead
+	}
+	policy := l.o.Settings.String("lane.on-error")
+	if t.Runtime.Has("lane.on-error") {
+		policy = t.Runtime.String("lane.on-error")
+	}
+	op.OnError = map[string]graph.ErrorPolicy{"dead-letter": graph.DeadLetter, "drop": graph.Drop, "fail": graph.Fail}[policy]
+	op.NotNull = op.OnError
+	switch l.o.Settings.String("table.exec.sink.not-null-enforcer") {
+	case "ERROR":
+		op.NotNull = graph.Fail
+	case "DROP":
+		op.NotNull = graph.Drop
+	}
+	return op
+}

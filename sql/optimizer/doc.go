@@ -1,0 +1,12 @@
+// Package optimizer rewrites logical plans, one rule a file.
+//
+// A rule keeps what the plan means to the last row (Invariant 7): the same
+// rows, and the same rows dead. Since errors are values that fail a row only
+// where they decide, expressions may move freely between projections, but a
+// filter must not pass a node that can fail rows (UNNEST, a window, another
+// filter): the row would be filtered instead of dead.
+//
+// Rules: fold_constants, flatten_unions, push_filter, merge_projects,
+// prune_columns. Run applies them in this order; each is one bottom-up pass.
+// With the optimizer off a plan lowers as it was bound, with the same result.
+package optimizer

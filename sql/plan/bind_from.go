@@ -1,0 +1,410 @@
+package plan
+
+import (
+	"github.com/millrace/millrace/runtime/expr"
+	rt "github.com/millrace/millrace/runtime/types"
+	"github.com/millrace/millrace/sql/catalog"
+	"github.com/millrace/millrace/sql/diag"
+	"github.com/millrace/millrace/sql/syntax"
+)
+
+// from binds a FROM clause to a node and adds its relations to the scope. nil
+// means that something was reported; the scope is marked broken then.
+func (b *Binder) from(t syntax.TableExpr, sc *scope) Node {
+	n := b.fromItem(t, sc)
+	if n == nil {
+		sc.broken = true
+	}
+	return n
+}
+
+func (b *Binder) fromItem(t syntax.TableExpr, sc *scope) Node {
+	switch t := t.(type) {
+	case *syntax.TableRef:
+		out := b.tableRef(t, sc.ctes)
+		return b.relate(out, t.Name.Last().Name, t.Alias, sc)
+	case *syntax.DerivedTable:
+		if t.Lateral {
+			b.notYet(t.Span(), "LATERAL")
+			return nil
+		}
+		out := b.query(t.Query, sc.ctes)
+		if out != nil && !b.noUntyped(out) {
+			out = nil
+		}
+		return b.relate(out, "", t.Alias, sc)
+	case *syntax.TableFunc:
+		return b.relate(b.tableFunc(t, sc), "", t.Alias, sc)
+	case *syntax.Unnest:
+		return b.unnest(oneRow(b), t, false, sc)
+	case *syntax.Join:
+		return b.join(t, sc)
+	}
+	b.notYet(t.Span(), "this kind of table")
+	return nil
+}
+
+// oneRow is a row for queries without FROM.
+func oneRow(b *Binder) Node {
+	return &Values{
+		Rows: [][]expr.Expr{{expr.Bool(true)}},
+		Cols: []Column{{ID: b.id(), Name: "", Type: rt.NewBoolean().NotNull(), WindowOnly: true}},
+	}
+}
+
+// relate adds a bound table to the scope under its alias or name.
+func (b *Binder) relate(out *Output, name string, alias *syntax.Alias, sc *scope) Node {
+	if out == nil {
+		return nil
+	}
+	if alias != nil {
+		name = alias.Name.Name
+		if out = b.columnNames(out, alias.Columns, alias.Span()); out == nil {
+			return nil
+		}
+	}
+	if name != "" {
+		if _, dup := sc.relation(name); dup && alias != nil {
+			b.errorf(diag.CodeDuplicateTable, alias.Span(), "there are two tables named %q in FROM", name)
+		}
+	}
+	sc.rels = append(sc.rels, relation{name: name, cols: out.Columns()})
+	return out.Node
+}
+
+// defaultNamespace are Flink's names of the one catalog and database.
+var defaultNamespace = map[string]bool{"default_catalog": true, "default_database": true}
+
+// simpleName takes Flink's default catalog and database off a name.
+func (b *Binder) simpleName(n *syntax.Name) (string, bool) {
+	for _, p := range n.Parts[:len(n.Parts)-1] {
+		if !defaultNamespace[p.Name] {
+			b.notYet(n.Span(), "a catalog or database in a table's name").
+				WithHelp("write the table's name alone")
+			return "", false
+		}
+	}
+	return n.Last().Name, true
+}
+
+func (b *Binder) tableRef(t *syntax.TableRef, ctes []*cte) *Output {
+	for _, h := range t.Hints {
+		b.notYet(h.Span(), "the hint "+h.Name.Name)
+	}
+	if t.AsOf != nil {
+		b.notYet(t.Span(), "FOR SYSTEM_TIME AS OF")
+		return nil
+	}
+	return b.namedTable(t.Name, ctes)
+}
+
+// namedTable binds a table, view or CTE.
+func (b *Binder) namedTable(n *syntax.Name, ctes []*cte) *Output {
+	name, ok := b.simpleName(n)
+	if !ok {
+		return nil
+	}
+	if len(n.Parts) == 1 {
+		if c := findCTE(ctes, name); c != nil {
+			return b.expandView("CTE", name, n.Span(), func() *Output {
+				out := b.query(c.def.Query, c.outer)
+				if out == nil {
+					return nil
+				}
+				if out = b.columnNames(out, c.def.Columns, c.def.Name.Span()); out == nil || !b.noUntyped(out) {
+					return nil
+				}
+				return out
+			})
+		}
+	}
+	o, ok := b.Catalog.Lookup(name)
+	if !ok {
+		candidates := b.Catalog.Names()
+		for _, c := range ctes {
+			candidates = append(candidates, c.def.Name.Name)
+		}
+		b.errorf(diag.CodeUnknownTable, n.Span(), "table %q not found", name).WithNearest(name, candidates)
+		return nil
+	}
+	switch o := o.(type) {
+	case *catalog.View:
+		return b.expandView("view", name, n.Span(), func() *Output { return b.viewBody(o) })
+	case *catalog.Table:
+		return b.scan(o, n.Span())
+	}
+	return nil // declared with errors
+}
+
+func (b *Binder) viewBody(v *catalog.View) *Output {
+	out := b.query(v.Query, nil)
+	if out == nil {
+		return nil
+	}
+	if out = b.columnNames(out, v.Columns, v.Span); out == nil || !b.noUntyped(out) {
+		return nil
+	}
+	return out
+}
+
+// View checks the query of a CREATE VIEW.
+func (b *Binder) View(v *catalog.View) bool {
+	b.declaring = true
+	out := b.viewBody(v)
+	b.declaring = false
+	if out == nil {
+		return false
+	}
+	seen := map[string]bool{}
+	ok := true
+	for i, c := range out.Columns() {
+		if seen[c.Name] {
+			b.errorf(diag.CodeDuplicateColumn, out.Spans[i], "column %q appears twice in view %q", c.Name, v.Name)
+			ok = false
+		}
+		seen[c.Name] = true
+	}
+	return ok
+}
+
+// scan binds a table: its physical and metadata columns, then a projection
+// with the computed ones, all in declared order.
+func (b *Binder) scan(t *catalog.Table, at diag.Span) *Output {
+	switch {
+	case t.Connector == nil:
+		b.errorf(diag.CodeNotASource, at, "table %q has no 'connector', it is a template for LIKE", t.Name).
+			WithNote(t.Span, "declared here")
+		return nil
+	case !t.Spec.Source:
+		b.errorf(diag.CodeNotASource, at, "connector %q cannot be read", t.Spec.Name).
+			WithNote(t.Span, "table %q is declared here", t.Name)
+		return nil
+	}
+	if b.ReadToNow {
+		t = t.BoundedNow()
+	}
+	if b.Batch && !b.declaring && !t.Bounded() {
+		b.errorf(diag.CodeUnboundedInBatch, at, "table %q never ends, and the runtime mode is batch", t.Name).
+			WithHelp("add 'scan.bounded.mode' = 'latest-offset' to the table").
+			WithHelp("or leave 'execution.runtime-mode' at streaming")
+		return nil
+	}
+	s := &Scan{Table: t, Time: -1}
+	ordinal := 0
+	computed := false
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		if c.Kind == catalog.Computed {
+			computed = true
+			continue
+		}
+		s.Cols = append(s.Cols, Column{ID: b.id(), Name: c.Name, Type: c.Type})
+		s.Ordinals = append(s.Ordinals, ordinal)
+		ordinal++
+	}
+	out := &Output{Node: s}
+	if computed {
+		out.Node = b.computedColumns(s, t)
+	}
+	if out.Node == nil {
+		return nil
+	}
+	if t.Watermark != nil {
+		b.watermark(s, out)
+	}
+	for range out.Columns() {
+		out.Spans = append(out.Spans, at)
+		out.Named = append(out.Named, true)
+	}
+	return out
+}
+
+func (b *Binder) computedColumns(s *Scan, t *catalog.Table) Node {
+	p := &Project{Input: s}
+	sc := &scope{rels: []relation{{name: t.Name, cols: s.Cols}}}
+	next := 0
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		var e expr.Expr
+		if c.Kind == catalog.Computed {
+			e = b.scalar(c.Expr, sc, "a computed column")
+			if e == nil {
+				return nil
+			}
+		} else {
+			e = s.Cols[next].Ref()
+			next++
+		}
+		p.Exprs = append(p.Exprs, e)
+		p.Cols = append(p.Cols, derive(b.id, c.Name, e, s.Cols))
+	}
+	return p
+}
+
+// watermark binds the table's WATERMARK over the scan's columns and marks the
+// row time column.
+func (b *Binder) watermark(s *Scan, out *Output) {
+	t := s.Table
+	cols := out.Columns()
+	e := b.scalar(t.Watermark.Expr, &scope{rels: []relation{{name: t.Name, cols: cols}}}, "WATERMARK")
+	if e == nil {
+		return
+	}
+	if p, ok := out.Node.(*Project); ok {
+		e = Substitute(e, p)
+	}
+	s.Watermark = e
+	for i := range cols {
+		if cols[i].Name == t.Watermark.Column {
+			cols[i].RowTime = true
+		}
+	}
+	for i := range s.Cols {
+		if s.Cols[i].Name == t.Watermark.Column {
+			s.Cols[i].RowTime = true
+			s.Time = s.Cols[i].ID
+		}
+	}
+}
+
+// Substitute replaces references to a projection's columns by the
+// projection's expressions.
+func Substitute(e expr.Expr, p *Project) expr.Expr {
+	return expr.Rewrite(e, func(n expr.Expr) expr.Expr {
+		c, ok := n.(*expr.Column)
+		if !ok {
+			return n
+		}
+		for i := range p.Cols {
+			if p.Cols[i].ID == c.Index {
+				return p.Exprs[i]
+			}
+		}
+		return n
+	})
+}
+
+// TypeOf implements catalog.Typer.
+func (b *Binder) TypeOf(e syntax.Expr, columns []catalog.Column) (rt.Type, bool) {
+	var rel relation
+	for i, c := range columns {
+		rel.cols = append(rel.cols, Column{ID: -1 - i, Name: c.Name, Type: c.Type})
+	}
+	bound := b.scalar(e, &scope{rels: []relation{rel}}, "a computed column")
+	if bound == nil {
+		return rt.Type{}, false
+	}
+	return bound.Type(), true
+}
+
+func (b *Binder) join(j *syntax.Join, sc *scope) Node {
+	left := b.from(j.Left, sc)
+	u, ok := j.Right.(*syntax.Unnest)
+	if !ok {
+		b.notYet(j.Op.Span(), joinName(j)).
+			WithHelp("to merge streams by key, use CREATE WIDE TABLE or UNION ALL with GROUP BY")
+		return nil
+	}
+	switch {
+	case j.Natural || len(j.Using) > 0:
+		b.notYet(j.Op.Span(), "NATURAL or USING with UNNEST")
+		return nil
+	case j.Kind == syntax.RightJoin || j.Kind == syntax.FullJoin:
+		b.errorf(diag.CodeNotYet, j.Op.Span(), "%s with UNNEST is not supported yet", joinName(j)).
+			WithHelp("CROSS JOIN UNNEST(...) and LEFT JOIN UNNEST(...) ON TRUE are")
+		return nil
+	case j.On != nil:
+		if lit, ok := j.On.(*syntax.BoolLit); !ok || !lit.Value {
+			b.notYet(j.On.Span(), "a condition other than TRUE with UNNEST").
+				WithHelp("write ON TRUE and put the condition into WHERE")
+			return nil
+		}
+	case j.Kind == syntax.LeftJoin:
+		b.errorf(diag.CodeBadArgument, j.Op.Span(), "LEFT JOIN UNNEST(...) needs ON TRUE")
+		return nil
+	}
+	if left == nil {
+		return nil
+	}
+	return b.unnest(left, u, j.Kind == syntax.LeftJoin, sc)
+}
+
+func joinName(j *syntax.Join) string {
+	switch j.Kind {
+	case syntax.InnerJoin:
+		return "JOIN"
+	case syntax.LeftJoin:
+		return "LEFT JOIN"
+	case syntax.RightJoin:
+		return "RIGHT JOIN"
+	case syntax.FullJoin:
+		return "FULL JOIN"
+	}
+	if j.Comma {
+		return "a list of tables in FROM"
+	}
+	return "CROSS JOIN"
+}
+
+// unnest binds UNNEST over the relations to its left.
+func (b *Binder) unnest(left Node, u *syntax.Unnest, outer bool, sc *scope) Node {
+	if len(u.Args) != 1 {
+		b.notYet(u.Span(), "UNNEST of several arrays")
+		return nil
+	}
+	v := b.scalar(u.Args[0], sc, "UNNEST")
+	if v == nil {
+		return nil
+	}
+	var elems []rt.Field
+	t := v.Type()
+	switch t.Kind {
+	case rt.Array:
+		if t.Elem.Kind == rt.Row {
+			for _, f := range t.Elem.Fields {
+				f.Type = f.Type.WithNullable(f.Type.Nullable || t.Elem.Nullable)
+				elems = append(elems, f)
+			}
+		} else {
+			name := "EXPR$0"
+			if u.Alias != nil {
+				name = u.Alias.Name.Name
+			}
+			elems = []rt.Field{{Name: name, Type: *t.Elem}}
+		}
+	case rt.Map:
+		elems = []rt.Field{{Name: "key", Type: *t.Key}, {Name: "value", Type: *t.Elem}}
+	default:
+		b.errorf(diag.CodeTypeMismatch, u.Args[0].Span(), "UNNEST takes an ARRAY or a MAP, this is %s", t.WithNullable(true))
+		return nil
+	}
+	if u.Ordinality {
+		elems = append(elems, rt.Field{Name: "ORDINALITY", Type: rt.NewBigInt().NotNull()})
+	}
+	if u.Alias != nil && len(u.Alias.Columns) > 0 {
+		if len(u.Alias.Columns) != len(elems) {
+			b.errorf(diag.CodeColumnCount, u.Alias.Span(), "the list names %d columns, UNNEST gives %d", len(u.Alias.Columns), len(elems))
+			return nil
+		}
+		for i, c := range u.Alias.Columns {
+			elems[i].Name = c.Name
+		}
+	}
+	n := &Unnest{Input: left, Value: v, Outer: outer, Ordinality: u.Ordinality}
+	n.Cols = append(n.Cols, left.Columns()...)
+	det := expr.DeterminismOf(v)
+	var rel relation
+	if u.Alias != nil {
+		rel.name = u.Alias.Name.Name
+	}
+	for _, f := range elems {
+		c := Column{ID: b.id(), Name: f.Name, Type: f.Type, Determinism: det}
+		if outer {
+			c.Type = c.Type.WithNullable(true)
+		}
+		rel.cols = append(rel.cols, c)
+	}
+	n.Cols = append(n.Cols, rel.cols...)
+	sc.rels = append(sc.rels, rel)
+	return n
+}

@@ -1,0 +1,529 @@
+package plan
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/expr"
+	"github.com/millrace/millrace/runtime/expr/fn"
+	rt "github.com/millrace/millrace/runtime/types"
+	"github.com/millrace/millrace/sql/diag"
+	"github.com/millrace/millrace/sql/syntax"
+)
+
+// grouping is a SELECT that aggregates, being bound. Expressions are bound
+// over the input with aggregate calls as placeholder columns; replace then
+// puts key columns in the place of key expressions.
+type grouping struct {
+	sel   *selection
+	input Node
+	keys  []groupKey
+	calls []*aggCall
+	spans map[*expr.Column]diag.Span // of bound column references
+}
+
+type groupKey struct {
+	e    expr.Expr
+	text string // Key(e)
+	col  Column // in the aggregate's output
+	span diag.Span
+}
+
+type aggCall struct {
+	call AggCall
+	key  string
+	col  Column
+	span diag.Span
+}
+
+func (sel *selection) bindGrouped() {
+	b, s := sel.b, sel.ast
+	g := &grouping{sel: sel, input: sel.input, spans: map[*expr.Column]diag.Span{}}
+	sel.group = g
+	ok := g.bindKeys(s.GroupBy)
+	ok = sel.bindItems(func(e syntax.Expr) expr.Expr { return g.bind(e, "SELECT") }) && ok
+	var having expr.Expr
+	if s.Having != nil {
+		if having = g.bindPredicate(s.Having); having == nil {
+			ok = false
+		}
+	}
+	sel.orderExprs = map[*syntax.OrderItem]expr.Expr{}
+	for _, o := range sel.order {
+		if sel.named(o) {
+			continue
+		}
+		if sel.orderExprs[o] = g.bind(o.Expr, "ORDER BY"); sel.orderExprs[o] == nil {
+			ok = false
+		}
+	}
+	if !ok || sel.input == nil {
+		return
+	}
+	node := g.aggregate(s)
+	if node == nil {
+		return
+	}
+	sel.input = node
+	for i := range sel.items {
+		if sel.items[i].e = g.replaceChecked(sel.items[i].e); sel.items[i].e == nil {
+			ok = false
+		}
+	}
+	if having != nil {
+		if having = g.replaceChecked(having); having == nil {
+			ok = false
+		}
+	}
+	if !ok {
+		return
+	}
+	if having != nil {
+		b.lintClock(having, s.Having.Span())
+		sel.input = &Filter{Input: node, Predicate: having}
+	}
+	sel.project()
+}
+
+func (g *grouping) bindKeys(by *syntax.GroupBy) bool {
+	if by == nil {
+		return true
+	}
+	b := g.sel.b
+	if by.Distinct {
+		b.notYet(by.Span(), "GROUP BY DISTINCT")
+		return false
+	}
+	ok := true
+	for _, el := range by.Elements {
+		switch el := el.(type) {
+		case *syntax.GroupExpr:
+			ok = g.bindKey(el.Expr) && ok
+		case *syntax.GroupingSets:
+			if el.Kind == syntax.GroupingSetsOf && len(el.Sets) == 1 && len(el.Sets[0].Items) == 0 && len(by.Elements) == 1 {
+				continue // GROUP BY ()
+			}
+			b.notYet(el.Span(), "GROUPING SETS, ROLLUP and CUBE")
+			ok = false
+		}
+	}
+	return ok
+}
+
+func (g *grouping) bindKey(e syntax.Expr) bool {
+	b := g.sel.b
+	if n, isNum := e.(*syntax.NumberLit); isNum {
+		b.errorf(diag.CodeBadArgument, e.Span(), "GROUP BY %s groups by a constant; a column's place has no meaning here", n.Text).
+			WithHelp("repeat the expression")
+		return false
+	}
+	if b.hasAggregate(e) {
+		b.errorf(diag.CodeMisplacedAggregate, e.Span(), "an aggregate cannot be a key of GROUP BY")
+		return false
+	}
+	k := b.scalar(e, g.sel.plainScope, "GROUP BY")
+	if k == nil {
+		return false
+	}
+	if d := g.determinism(k); d != fn.Deterministic {
+		b.errorf(diag.CodeNondeterministic, e.Span(), "a key of GROUP BY must not depend on the clock or on chance: a replay would find another group").
+			WithHelp("group by the row's own time")
+		return false
+	}
+	text := Key(k)
+	for _, old := range g.keys {
+		if old.text == text {
+			return true
+		}
+	}
+	g.keys = append(g.keys, groupKey{e: k, text: text, span: e.Span()})
+	return true
+}
+
+// determinism is that of an expression with the columns it reads.
+func (g *grouping) determinism(e expr.Expr) fn.Determinism {
+	d := expr.DeterminismOf(e)
+	if g.input == nil {
+		return d
+	}
+	for _, id := range expr.Columns(e) {
+		if c, ok := ColumnByID(g.input.Columns(), id); ok {
+			d = max(d, c.Determinism)
+		}
+	}
+	return d
+}
+
+// bind binds an expression in which aggregates may stand.
+func (g *grouping) bind(e syntax.Expr, clause string) expr.Expr {
+	eb := &exprBinder{b: g.sel.b, sc: g.sel.plainScope, clause: clause, group: g, spans: g.spans}
+	return eb.bind(e)
+}
+
+func (g *grouping) bindPredicate(e syntax.Expr) expr.Expr {
+	eb := &exprBinder{b: g.sel.b, sc: g.sel.plainScope, clause: "HAVING", group: g, spans: g.spans}
+	return eb.predicate(e)
+}
+
+// call collects an aggregate call and returns its placeholder.
+func (g *grouping) call(eb *exprBinder, agg *fn.Aggregate, c *syntax.Call) expr.Expr {
+	ac := eb.aggregateCall(agg, c, g.input)
+	if ac == nil {
+		return nil
+	}
+	for _, old := range g.calls {
+		if old.key == ac.key {
+			return old.col.Ref()
+		}
+	}
+	ac.col.ID = eb.b.id()
+	g.calls = append(g.calls, ac)
+	return ac.col.Ref()
+}
+
+// aggregateCall binds an aggregate over the scope of eb.
+func (eb *exprBinder) aggregateCall(agg *fn.Aggregate, c *syntax.Call, input Node) *aggCall {
+	b := eb.b
+	switch {
+	case c.Over != nil:
+		b.notYet(c.Over.Span(), "OVER")
+		return nil
+	case len(c.OrderBy) > 0 || len(c.WithinGroup) > 0:
+		b.notYet(c.Span(), "ORDER BY inside an aggregate").
+			WithHelp("%s orders by row time", agg.Name)
+		return nil
+	}
+	inner := &exprBinder{b: b, sc: eb.sc, clause: "an aggregate", spans: eb.spans}
+	var args []expr.Expr
+	ok := true
+	for _, a := range c.Args {
+		e := inner.bind(a)
+		ok = ok && e != nil
+		args = append(args, e)
+	}
+	var filter expr.Expr
+	if c.Filter != nil {
+		filter = inner.predicate(c.Filter)
+		ok = ok && filter != nil
+	}
+	if !ok {
+		return nil
+	}
+	if c.Star && agg.Name != "COUNT" {
+		b.errorf(diag.CodeBadArgument, c.Span(), "%s(*) has no meaning; only COUNT takes *", agg.Name)
+		return nil
+	}
+	opts := fn.AggOptions{Distinct: c.Distinct, KeepNulls: c.Nulls == syntax.RespectNulls}
+	bound, err := agg.Bind(expr.ArgsOf(args...), opts)
+	if err != nil {
+		eb.argError(err, c.Span(), c.Args)
+		return nil
+	}
+	ac := &aggCall{span: c.Span(), call: AggCall{Agg: agg, Bound: bound, Options: opts, Filter: filter}}
+	var texts []string
+	for i, a := range args {
+		cast, err := expr.Implicit(a, bound.Params[i])
+		if err != nil {
+			b.errorf(diag.CodeBadArgument, c.Args[i].Span(), "argument %d of %s: %s", i+1, agg.Name, err)
+			return nil
+		}
+		ac.call.Args = append(ac.call.Args, cast)
+		texts = append(texts, cast.String())
+	}
+	ac.call.Text = callText(agg.Name, opts, c.Star, texts, filter)
+	ac.key = Key(expr.NewRow(nil, append(ac.call.Args, filterOrTrue(filter))...)) + callText(agg.Name, opts, c.Star, nil, nil)
+	ac.col = Column{Name: ac.call.Text, Type: bound.Return}
+	for _, a := range append(ac.call.Args, filterOrTrue(filter)) {
+		ac.col.Determinism = max(ac.col.Determinism, expr.DeterminismOf(a))
+		if input != nil {
+			for _, id := range expr.Columns(a) {
+				if col, ok := ColumnByID(input.Columns(), id); ok {
+					ac.col.Determinism = max(ac.col.Determinism, col.Determinism)
+				}
+			}
+		}
+	}
+	eb.aggregateTypes(ac, agg, args, c)
+	return ac
+}
+
+func filterOrTrue(f expr.Expr) expr.Expr {
+	if f == nil {
+		return expr.Bool(true)
+	}
+	return f
+}
+
+// aggregateTypes notes the type Flink gives where ours is wider.
+func (eb *exprBinder) aggregateTypes(ac *aggCall, agg *fn.Aggregate, args []expr.Expr, c *syntax.Call) {
+	if len(args) != 1 || !args[0].Type().IsInteger() {
+		return
+	}
+	arg := args[0].Type().WithNullable(true)
+	switch agg.Name {
+	case "SUM":
+		if ac.call.Bound.Return.Kind != arg.Kind {
+			ac.col.Narrow = &arg
+		}
+	case "AVG":
+		eb.b.Diags.Add(diag.Infof(diag.CodeIntegerAverage, c.Span(), "AVG of %s is %s: fractions are cut off", arg, ac.call.Bound.Return.WithNullable(true)).
+			WithHelp("AVG(CAST(x AS DOUBLE)) keeps them"))
+	}
+}
+
+func callText(name string, o fn.AggOptions, star bool, args []string, filter expr.Expr) string {
+	var sb strings.Builder
+	sb.WriteString(name + "(")
+	if o.Distinct {
+		sb.WriteString("DISTINCT ")
+	}
+	if star {
+		sb.WriteString("*")
+	}
+	sb.WriteString(strings.Join(args, ", "))
+	if o.KeepNulls {
+		sb.WriteString(" RESPECT NULLS")
+	}
+	sb.WriteString(")")
+	if filter != nil {
+		sb.WriteString(" FILTER (WHERE " + filter.String() + ")")
+	}
+	return sb.String()
+}
+
+// argError reports a fault that Bind found at the argument it names.
+func (eb *exprBinder) argError(err error, call diag.Span, args []syntax.Expr) {
+	span := call
+	var ae *fn.ArgError
+	if errors.As(err, &ae) && ae.Arg >= 0 && ae.Arg < len(args) && args[ae.Arg] != nil {
+		span = args[ae.Arg].Span()
+		if lit, ok := args[ae.Arg].(*syntax.StringLit); ok && ae.Offset >= 0 && lit.Text == nil {
+			start := lit.Span().Start + 1 + ae.Offset
+			if start < lit.Span().End {
+				span = diag.Span{File: lit.Span().File, Start: start, End: lit.Span().End - 1}
+			}
+		}
+	}
+	eb.b.errorf(diag.CodeBadArgument, span, "%s", err)
+}
+
+// aggregate makes the node: a projection to keys and arguments, then the
+// aggregate.
+func (g *grouping) aggregate(s *syntax.Select) Node {
+	b := g.sel.b
+	at := s.Span()
+	switch {
+	case s.GroupBy != nil:
+		at = s.GroupBy.Span()
+	case len(g.calls) > 0:
+		at = g.calls[0].span
+	}
+	w, timeID, ok := g.window(at)
+	if !ok {
+		return nil
+	}
+	if w == nil && !b.updatingAllowed(at, s) {
+		return nil
+	}
+	in := g.input.Columns()
+	pre := &Project{Input: g.input}
+	add := func(e expr.Expr, name string) *expr.Column {
+		key := Key(e)
+		for i, old := range pre.Exprs {
+			if Key(old) == key {
+				return pre.Cols[i].Ref()
+			}
+		}
+		c := derive(b.id, name, e, in)
+		pre.Exprs, pre.Cols = append(pre.Exprs, e), append(pre.Cols, c)
+		return c.Ref()
+	}
+	a := &Aggregate{Window: w, Time: timeID, Span: at, Path: b.path("aggregate")}
+	for i := range g.keys {
+		k := &g.keys[i]
+		if w != nil && g.windowRole(k.e) != nil {
+			continue
+		}
+		ref := add(k.e, keyName(k.e))
+		c, _ := ColumnByID(pre.Cols, ref.Index)
+		k.col = *c
+		k.col.RowTime = false
+		a.Keys = append(a.Keys, ref.Index)
+		a.Cols = append(a.Cols, k.col)
+	}
+	for _, c := range g.calls {
+		call := c.call
+		call.Args = nil
+		for _, arg := range c.call.Args {
+			call.Args = append(call.Args, add(arg, arg.String()))
+		}
+		if call.Filter != nil {
+			call.Filter = add(call.Filter, call.Filter.String())
+		}
+		a.Aggs = append(a.Aggs, call)
+		a.Cols = append(a.Cols, c.col)
+	}
+	if w != nil {
+		tc, _ := ColumnByID(in, timeID)
+		add(tc.Ref(), tc.Name)
+		cols := b.windowColumns(w, 0, tc.RowTime)
+		for i := range cols {
+			cols[i].Window.Time = cols[WindowTime].ID
+		}
+		for i := range g.keys {
+			if r := g.windowRole(g.keys[i].e); r != nil {
+				g.keys[i].col = cols[r.Role]
+			}
+		}
+		a.Cols = append(a.Cols, cols...)
+	}
+	a.Input = keepIdentity(pre)
+	if len(pre.Cols) == 0 { // COUNT(*) alone: rows without columns
+		a.Input = g.input
+	}
+	return a
+}
+
+func keyName(e expr.Expr) string {
+	if c, ok := e.(*expr.Column); ok {
+		return c.Name
+	}
+	return e.String()
+}
+
+// windowRole is the window bound that a key is, nil if it is none.
+func (g *grouping) windowRole(e expr.Expr) *WindowColumn {
+	ref, ok := e.(*expr.Column)
+	if !ok {
+		return nil
+	}
+	c, ok := ColumnByID(g.input.Columns(), ref.Index)
+	if !ok {
+		return nil
+	}
+	return c.Window
+}
+
+// window finds the window that the keys name: both window_start and
+// window_end of it.
+func (g *grouping) window(at diag.Span) (w *Window, timeID int, ok bool) {
+	b := g.sel.b
+	var start, end *WindowColumn
+	for _, k := range g.keys {
+		r := g.windowRole(k.e)
+		switch {
+		case r == nil:
+		case r.Role == WindowStart:
+			start = r
+		case r.Role == WindowEnd:
+			end = r
+		}
+	}
+	switch {
+	case start == nil && end == nil:
+		return nil, -1, true
+	case start == nil || end == nil:
+		if b.Batch || b.declaring {
+			return nil, -1, true
+		}
+		missing := "window_start"
+		if end == nil {
+			missing = "window_end"
+		}
+		b.errorf(diag.CodeBadWindow, at, "a window is grouped by window_start and window_end; %s is missing", missing).
+			WithHelp("add %s to GROUP BY; without it this would be an aggregate that never ends", missing)
+		return nil, -1, false
+	case start.Window != end.Window || start.Time != end.Time:
+		b.errorf(diag.CodeBadWindow, at, "window_start and window_end are of different windows")
+		return nil, -1, false
+	}
+	in := g.input.Columns()
+	if c, found := ColumnByID(in, start.Time); found {
+		return start.Window, c.ID, true
+	}
+	for _, c := range in {
+		if c.Window != nil && c.Window.Window == start.Window && c.Window.Role == WindowTime {
+			return start.Window, c.ID, true
+		}
+	}
+	b.errorf(diag.CodeBadWindow, at, "the window's time is not among the columns of the sub-query").
+		WithHelp("let the sub-query select window_time as well")
+	return nil, -1, false
+}
+
+// updatingAllowed says whether an aggregate without a window may stand here:
+// in batch mode. In streaming mode its results change with each row.
+func (b *Binder) updatingAllowed(at diag.Span, s *syntax.Select) bool {
+	if b.Batch || b.declaring {
+		return true
+	}
+	what := "GROUP BY without a window"
+	if s.GroupBy == nil {
+		what = "an aggregate without a window"
+	}
+	if b.sink != nil && b.sink.Spec != nil && b.sink.Spec.Changelog == connector.InsertOnly {
+		b.errorf(diag.CodeUpdatingIntoAppend, at, "%s updates rows it has already given, and table %q (connector %q) only takes new ones",
+			what, b.sink.Name, b.sink.Spec.Name).
+			WithNote(b.sink.Span, "the table is declared here").
+			WithHelp("group by window_start and window_end of TUMBLE(TABLE ..., DESCRIPTOR(ts), INTERVAL '1' HOUR)").
+			WithHelp("or write to a table with a primary key whose connector takes updates").
+			WithHelp("or merge by key and window with CREATE WIDE TABLE; where the input ends, SET 'execution.runtime-mode' = 'batch'")
+		return false
+	}
+	b.notYet(at, what+" in streaming mode").
+		WithHelp("group by window_start and window_end of TUMBLE(TABLE ..., DESCRIPTOR(ts), INTERVAL '1' HOUR)").
+		WithHelp("where the input ends, SET 'execution.runtime-mode' = 'batch'")
+	return false
+}
+
+// replace puts key columns in the place of key expressions.
+func (g *grouping) replace(e expr.Expr) expr.Expr {
+	sub := func(n expr.Expr) expr.Expr {
+		key := Key(n)
+		for i := range g.keys {
+			if g.keys[i].text == key {
+				return castBack(g.keys[i].col.Ref(), n.Type())
+			}
+		}
+		return n
+	}
+	if r := sub(e); r != e {
+		return r
+	}
+	return expr.Rewrite(e, sub)
+}
+
+// castBack keeps the nullability that a tree was typed with.
+func castBack(c *expr.Column, t rt.Type) expr.Expr {
+	c.T = c.T.WithNullable(c.T.Nullable || t.Nullable)
+	return c
+}
+
+// replaceChecked is replace; columns that are neither keys nor aggregated are
+// reported.
+func (g *grouping) replaceChecked(e expr.Expr) expr.Expr {
+	out := g.replace(e)
+	known := map[int]bool{}
+	for i := range g.keys {
+		known[g.keys[i].col.ID] = true
+	}
+	for _, c := range g.calls {
+		known[c.col.ID] = true
+	}
+	ok := true
+	expr.Walk(out, func(n expr.Expr) bool {
+		c, isCol := n.(*expr.Column)
+		if !isCol || known[c.Index] {
+			return true
+		}
+		ok = false
+		g.sel.b.errorf(diag.CodeNotGrouped, g.spans[c], "column %q is neither in GROUP BY nor inside an aggregate", c.Name).
+			WithHelp("add it to GROUP BY, or write e.g. MAX(%s) or LAST_VALUE(%s)", c.Name, c.Name)
+		return true
+	})
+	if !ok {
+		return nil
+	}
+	return out
+}

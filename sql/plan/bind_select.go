@@ -1,0 +1,379 @@
+package plan
+
+import (
+	"strconv"
+
+	"github.com/millrace/millrace/runtime/expr"
+	rt "github.com/millrace/millrace/runtime/types"
+	"github.com/millrace/millrace/sql/diag"
+	"github.com/millrace/millrace/sql/syntax"
+)
+
+// selection is one SELECT being bound.
+type selection struct {
+	b          *Binder
+	ast        *syntax.Select
+	plainScope *scope
+	group      *grouping // nil without grouping
+	input      Node      // what the items are computed over
+	items      []item
+	out        *Output
+	// order is ORDER BY; of a grouped SELECT its expressions are bound before
+	// the aggregate is made, since they may hold aggregates of their own.
+	order      []*syntax.OrderItem
+	orderExprs map[*syntax.OrderItem]expr.Expr
+}
+
+// item is one output column.
+type item struct {
+	e     expr.Expr
+	name  string
+	named bool
+	span  diag.Span
+}
+
+// selectQuery binds a SELECT with the ORDER BY of its query.
+func (b *Binder) selectQuery(s *syntax.Select, ctes []*cte, order []*syntax.OrderItem) *Output {
+	var out *Output
+	saved := b.stateID
+	b.stateID = ""
+	b.selectHints(s)
+	bind := func() { out = b.selectIn(s, ctes, order) }
+	if label := fromLabel(s.From); label != "" {
+		b.within(label, bind)
+	} else {
+		bind()
+	}
+	b.stateID = saved
+	return out
+}
+
+func (b *Binder) selectHints(s *syntax.Select) {
+	for _, h := range s.Hints {
+		if h.Name.Name != "STATE_ID" && h.Name.Name != "state_id" {
+			b.notYet(h.Span(), "the hint "+h.Name.Name)
+			continue
+		}
+		if len(h.Args) == 1 {
+			if lit, ok := h.Args[0].(*syntax.StringLit); ok && lit.Value != "" {
+				b.stateID = lit.Value
+				continue
+			}
+		}
+		b.errorf(diag.CodeBadArgument, h.Span(), "STATE_ID takes one name").WithHelp("/*+ STATE_ID('name') */")
+	}
+}
+
+func (b *Binder) selectIn(s *syntax.Select, ctes []*cte, order []*syntax.OrderItem) *Output {
+	if len(s.Windows) > 0 {
+		b.notYet(s.Windows[0].Span(), "the WINDOW clause")
+	}
+	sel := &selection{b: b, ast: s, plainScope: &scope{ctes: ctes}, order: order}
+	for _, it := range s.Items {
+		if se, ok := it.(*syntax.SelectExpr); ok && se.Alias != nil {
+			sel.plainScope.aliases = append(sel.plainScope.aliases, se.Alias.Name)
+		}
+	}
+	var node Node
+	if s.From == nil {
+		node = oneRow(b)
+	} else {
+		node = b.from(s.From, sel.plainScope)
+	}
+	if s.Where != nil {
+		p := b.predicate(s.Where, sel.plainScope, "WHERE")
+		if p != nil && node != nil {
+			b.lintClock(p, s.Where.Span())
+			node = &Filter{Input: node, Predicate: p}
+		} else {
+			node = nil
+		}
+	}
+	sel.input = node
+	if sel.grouped(order) {
+		sel.bindGrouped()
+	} else {
+		sel.bindPlain()
+	}
+	if sel.out == nil {
+		return nil
+	}
+	if s.Distinct {
+		if sel.out = b.distinct(sel.out, s.Span().StartOnly().To(s.Items[0].Span())); sel.out == nil {
+			return nil
+		}
+		// After DISTINCT only the output columns are left to sort by.
+		sel.group, sel.input = nil, sel.out.Node
+		sel.plainScope = &scope{rels: []relation{{cols: sel.out.Columns()}}}
+	}
+	return sel.orderBy(order)
+}
+
+// grouped reports whether the SELECT aggregates.
+func (sel *selection) grouped(order []*syntax.OrderItem) bool {
+	s := sel.ast
+	if s.GroupBy != nil || s.Having != nil {
+		return true
+	}
+	for _, it := range s.Items {
+		if se, ok := it.(*syntax.SelectExpr); ok && sel.b.hasAggregate(se.Expr) {
+			return true
+		}
+	}
+	for _, o := range order {
+		if sel.b.hasAggregate(o.Expr) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasAggregate reports an aggregate call in e that belongs to this SELECT.
+func (b *Binder) hasAggregate(e syntax.Expr) bool {
+	return syntax.Any(e, func(n syntax.Node) bool {
+		c, ok := n.(*syntax.Call)
+		if !ok || c.Over != nil {
+			return false
+		}
+		_, agg := b.Functions.Aggregate(c.Name.String())
+		return agg
+	})
+}
+
+// bindItems binds the SELECT list with bind for expressions.
+func (sel *selection) bindItems(bind func(e syntax.Expr) expr.Expr) bool {
+	ok := true
+	for i, it := range sel.ast.Items {
+		switch it := it.(type) {
+		case *syntax.Star:
+			ok = sel.star(it) && ok
+		case *syntax.SelectExpr:
+			e := bind(it.Expr)
+			if e == nil {
+				ok = false
+				continue
+			}
+			name, named := itemName(it, i)
+			span := it.Expr.Span()
+			sel.items = append(sel.items, item{e: e, name: name, named: named, span: span})
+		}
+	}
+	return ok
+}
+
+// itemName is the alias, the name of a bare column or field, or EXPR$n.
+func itemName(it *syntax.SelectExpr, i int) (string, bool) {
+	if it.Alias != nil {
+		return it.Alias.Name, true
+	}
+	switch e := it.Expr.(type) {
+	case *syntax.ColumnRef:
+		return e.Parts[len(e.Parts)-1].Name, true
+	case *syntax.FieldAccess:
+		return e.Field.Name, true
+	}
+	return "EXPR$" + strconv.Itoa(i), false
+}
+
+func (sel *selection) star(s *syntax.Star) bool {
+	sc := sel.plainScope
+	rels := sc.rels
+	if s.Of != nil {
+		name := s.Of.Last().Name
+		r, ok := sc.relation(name)
+		if !ok {
+			if !sc.broken {
+				var names []string
+				for _, r := range sc.rels {
+					names = append(names, r.name)
+				}
+				sel.b.errorf(diag.CodeUnknownTable, s.Of.Span(), "%q is not in FROM", name).WithNearest(name, names)
+			}
+			return false
+		}
+		rels = []relation{*r}
+	}
+	if len(sc.rels) == 0 {
+		if !sc.broken {
+			sel.b.errorf(diag.CodeUnknownColumn, s.Span(), "* needs a FROM")
+		}
+		return false
+	}
+	for _, r := range rels {
+		for i := range r.cols {
+			sel.items = append(sel.items, item{e: r.cols[i].Ref(), name: r.cols[i].Name, named: true, span: s.Span()})
+		}
+	}
+	return true
+}
+
+func (sel *selection) bindPlain() {
+	if !sel.bindItems(func(e syntax.Expr) expr.Expr { return sel.b.scalar(e, sel.plainScope, "SELECT") }) || sel.input == nil {
+		return
+	}
+	sel.project()
+}
+
+// project makes the output from the items.
+func (sel *selection) project() {
+	p := &Project{Input: sel.input}
+	out := &Output{}
+	for _, it := range sel.items {
+		p.Exprs = append(p.Exprs, it.e)
+		p.Cols = append(p.Cols, derive(sel.b.id, it.name, it.e, sel.input.Columns()))
+		out.Spans = append(out.Spans, it.span)
+		out.Named = append(out.Named, it.named)
+	}
+	out.Node = keepIdentity(p)
+	sel.out = out
+}
+
+// keepIdentity drops a projection that changes nothing.
+func keepIdentity(p *Project) Node {
+	in := p.Input.Columns()
+	if len(in) != len(p.Cols) {
+		return p
+	}
+	for i := range in {
+		if in[i].ID != p.Cols[i].ID || in[i].Name != p.Cols[i].Name {
+			return p
+		}
+	}
+	return p.Input
+}
+
+// orderBy sorts the output. Items are output names, ordinals, or expressions
+// over the SELECT's input.
+func (sel *selection) orderBy(order []*syntax.OrderItem) *Output {
+	if len(order) == 0 {
+		return sel.out
+	}
+	b, out := sel.b, sel.out
+	if !b.boundedOnly("ORDER BY", order[0].Span()) {
+		return nil
+	}
+	visible := out.Columns()
+	var hidden []item
+	sort := &Sort{Limit: -1}
+	ok := true
+	for _, o := range order {
+		id, found := sel.sortColumn(o, visible, &hidden)
+		ok = ok && found
+		// Flink: NULL is the smallest value.
+		last := o.Nulls == syntax.NullsLast || o.Nulls == syntax.NullsDefault && o.Desc
+		sort.Keys = append(sort.Keys, SortKey{ID: id, Desc: o.Desc, NullsLast: last})
+	}
+	if !ok {
+		return nil
+	}
+	sort.Input = out.Node
+	if len(hidden) > 0 {
+		sort.Input = sel.withHidden(out, hidden)
+	}
+	return &Output{Node: keepOrder(sort, visible), Spans: out.Spans, Named: out.Named}
+}
+
+// withHidden is the output's projection with more columns to sort by.
+func (sel *selection) withHidden(out *Output, hidden []item) Node {
+	p := &Project{Input: sel.input}
+	have := map[int]bool{}
+	if top, ok := out.Node.(*Project); ok && top.Input == sel.input {
+		p.Exprs = append(p.Exprs, top.Exprs...)
+		p.Cols = append(p.Cols, top.Cols...)
+	} else {
+		for _, c := range out.Columns() {
+			p.Exprs = append(p.Exprs, c.Ref())
+			p.Cols = append(p.Cols, c)
+		}
+	}
+	for _, c := range p.Cols {
+		have[c.ID] = true
+	}
+	for _, h := range hidden {
+		ref, ok := h.e.(*expr.Column)
+		if ok && have[ref.Index] {
+			continue
+		}
+		c, isCol := (*Column)(nil), false
+		if ok {
+			c, isCol = ColumnByID(sel.input.Columns(), ref.Index)
+		}
+		if isCol {
+			p.Exprs, p.Cols = append(p.Exprs, h.e), append(p.Cols, *c)
+		}
+	}
+	return p
+}
+
+// named reports an ORDER BY item that is an ordinal or an output name.
+func (sel *selection) named(o *syntax.OrderItem) bool {
+	switch e := o.Expr.(type) {
+	case *syntax.NumberLit:
+		return true
+	case *syntax.ColumnRef:
+		for _, it := range sel.items {
+			if len(e.Parts) == 1 && it.name == e.Parts[0].Name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (sel *selection) sortColumn(o *syntax.OrderItem, visible []Column, hidden *[]item) (int, bool) {
+	b := sel.b
+	if n, ok := o.Expr.(*syntax.NumberLit); ok && n.Kind == syntax.IntegerNumber {
+		i, err := strconv.Atoi(n.Text)
+		if err != nil || i < 1 || i > len(visible) {
+			b.errorf(diag.CodeBadArgument, o.Expr.Span(), "ORDER BY %s: there are %d columns", n.Text, len(visible))
+			return 0, false
+		}
+		return sel.sortable(visible[i-1].ID, visible[i-1].Type, o)
+	}
+	if ref, ok := o.Expr.(*syntax.ColumnRef); ok && len(ref.Parts) == 1 {
+		for i := range visible {
+			if visible[i].Name == ref.Parts[0].Name {
+				return sel.sortable(visible[i].ID, visible[i].Type, o)
+			}
+		}
+	}
+	var e expr.Expr
+	if sel.group != nil {
+		if e = sel.orderExprs[o]; e != nil {
+			e = sel.group.replaceChecked(e)
+		}
+	} else {
+		e = b.scalar(o.Expr, sel.plainScope, "ORDER BY")
+	}
+	if e == nil {
+		return 0, false
+	}
+	if ref, ok := e.(*expr.Column); ok {
+		*hidden = append(*hidden, item{e: e})
+		return sel.sortable(ref.Index, e.Type(), o)
+	}
+	// An expression becomes a column of the node below.
+	p := &Project{Input: sel.input}
+	for _, c := range sel.input.Columns() {
+		p.Exprs = append(p.Exprs, c.Ref())
+		p.Cols = append(p.Cols, c)
+	}
+	c := derive(b.id, "", e, sel.input.Columns())
+	p.Exprs, p.Cols = append(p.Exprs, e), append(p.Cols, c)
+	if top, ok := sel.out.Node.(*Project); ok && top.Input == sel.input {
+		sel.out.Node = top.With(p)
+	} else if sel.out.Node == sel.input {
+		sel.out.Node = keepOrder(p, visible)
+	}
+	sel.input = p
+	*hidden = append(*hidden, item{e: c.Ref()})
+	return sel.sortable(c.ID, c.Type, o)
+}
+
+func (sel *selection) sortable(id int, t rt.Type, o *syntax.OrderItem) (int, bool) {
+	if t.IsNested() {
+		sel.b.errorf(diag.CodeTypeMismatch, o.Expr.Span(), "ORDER BY cannot sort %s", t.WithNullable(true))
+		return 0, false
+	}
+	return id, true
+}

@@ -1,0 +1,160 @@
+package plan
+
+import (
+	"strings"
+
+	"github.com/millrace/millrace/sql/diag"
+	"github.com/millrace/millrace/sql/syntax"
+)
+
+// relation is one item of FROM that names can refer to.
+type relation struct {
+	name string // alias or table name; "" for none
+	cols []Column
+}
+
+// scope is what names of a SELECT can refer to.
+type scope struct {
+	rels []relation
+	// broken: a part of FROM could not be bound, so unknown names are not
+	// reported.
+	broken bool
+	// ctes are those in force, innermost last.
+	ctes []*cte
+	// aliases are output names, for hints alone.
+	aliases []string
+}
+
+type cte struct {
+	def   *syntax.CTE
+	outer []*cte
+}
+
+func findCTE(ctes []*cte, name string) *cte {
+	for i := len(ctes) - 1; i >= 0; i-- {
+		if ctes[i].def.Name.Name == name {
+			return ctes[i]
+		}
+	}
+	return nil
+}
+
+// columns are all columns of the scope.
+func (s *scope) columns() []Column {
+	var out []Column
+	for _, r := range s.rels {
+		out = append(out, r.cols...)
+	}
+	return out
+}
+
+func (s *scope) names() []string {
+	var out []string
+	for _, c := range s.columns() {
+		out = append(out, c.Name)
+	}
+	return out
+}
+
+// relation finds an item of FROM by name.
+func (s *scope) relation(name string) (*relation, bool) {
+	for i := range s.rels {
+		if s.rels[i].name == name {
+			return &s.rels[i], true
+		}
+	}
+	return nil, false
+}
+
+// find looks a column up in all relations.
+func (s *scope) find(name string) (found []*Column, in []string) {
+	for i := range s.rels {
+		for j := range s.rels[i].cols {
+			if s.rels[i].cols[j].Name == name {
+				found = append(found, &s.rels[i].cols[j])
+				in = append(in, s.rels[i].name)
+			}
+		}
+	}
+	return found, in
+}
+
+// where names the place a column was looked for in.
+func (s *scope) where() string {
+	var names []string
+	for _, r := range s.rels {
+		if r.name != "" {
+			names = append(names, `"`+r.name+`"`)
+		}
+	}
+	switch len(names) {
+	case 0:
+		return "the query's input"
+	case 1:
+		return names[0]
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+}
+
+// resolve splits a path into a column and the fields after it. It reports
+// what it does not find; ok is false then.
+func (s *scope) resolve(b *Binder, ref *syntax.ColumnRef) (c *Column, fields []*syntax.Ident, ok bool) {
+	parts := ref.Parts
+	if len(parts) > 1 {
+		if r, is := s.relation(parts[0].Name); is {
+			for i := range r.cols {
+				if r.cols[i].Name == parts[1].Name {
+					return &r.cols[i], parts[2:], true
+				}
+			}
+			if found, _ := s.find(parts[0].Name); len(found) == 0 {
+				var names []string
+				for _, c := range r.cols {
+					names = append(names, c.Name)
+				}
+				if !s.broken {
+					b.errorf(diag.CodeUnknownColumn, parts[1].Span(), "column %q not found in %q", parts[1].Name, r.name).
+						WithNearest(parts[1].Name, names)
+				}
+				return nil, nil, false
+			}
+		}
+	}
+	name := parts[0].Name
+	found, in := s.find(name)
+	switch {
+	case len(found) == 1:
+		return found[0], parts[1:], true
+	case len(found) > 1:
+		d := b.errorf(diag.CodeAmbiguousColumn, parts[0].Span(), "column %q is ambiguous", name)
+		for _, r := range in {
+			if r != "" {
+				d.WithHelp("write %s.%s", r, name)
+			}
+		}
+		return nil, nil, false
+	case s.broken:
+		return nil, nil, false
+	}
+	if len(s.rels) == 0 {
+		d := b.errorf(diag.CodeUnknownColumn, ref.Span(), "column %q: there is no FROM", name)
+		if parts[0].Quoted {
+			d.WithHelp("text is written in single quotes: '%s'", name)
+		}
+		return nil, nil, false
+	}
+	d := b.errorf(diag.CodeUnknownColumn, parts[0].Span(), "column %q not found in %s", name, s.where())
+	for _, a := range s.aliases {
+		if a == name {
+			return nil, nil, d.WithHelp("%q is an alias of this SELECT; repeat its expression here", name) == nil
+		}
+	}
+	candidates := s.names()
+	if len(parts) > 1 {
+		for _, r := range s.rels {
+			candidates = append(candidates, r.name)
+		}
+	}
+	d.WithNearest(name, candidates)
+	return nil, nil, false
+}
