@@ -1,0 +1,56 @@
+// Package filesystem is the connector `filesystem`: tables that are directories
+// of Parquet, JSON or CSV files in Hive's layout.
+//
+// It writes exactly once, reads back what it or others wrote, and announces
+// finished table partitions with a _SUCCESS file. It is not a file format
+// (connectors/format), it has no metastore (connectors/hive) and it does not
+// decide when a file is sealed or a partition is complete: the lane does.
+//
+// Everything goes through storage/vfs, so that faults and crashes can be tested.
+//
+// # Layout
+//
+//	<table>/
+//	  dt=2024-05-01/hr=08/
+//	    part-<artefact id>.parquet     published: whole, synced, never changed
+//	    _SUCCESS                       the partition was announced
+//	  .staging/                        no reader looks into names with '.' or '_'
+//	    owner                          who writes the table; created exclusively
+//	    <job>/<lane>/<epoch>/          one attempt of one lane
+//	      open-<n>                     being written
+//	      part-<artefact id>.parquet   sealed: synced, length compared
+//	    <job>/<lane>/<epoch>.fenced/   a lower epoch, cut off by a newer one
+//
+// The names and encodings are in docs/format/table-directory.md.
+//
+// # Protocol
+//
+// Seal finishes a file, syncs it, compares its length and gives it its name in
+// the staging directory. Publish renames it, without replacing, to its final
+// name, and syncs the directory and every new parent. Resolve looks at the
+// final name, then in the staging directory and its fenced form, then at the
+// final name again, since a rename may happen meanwhile.
+//
+// Fence: an attempt creates its directory once, at open; nobody creates parents
+// later. A newer epoch renames all lower directories to "<epoch>.fenced". So an
+// old attempt that is still alive finds its directory gone at the next create or
+// rename, and ends with connector.ErrFenced. An attempt creates its directory
+// before it lists the others and ends when it sees a higher one: of two that
+// start at once, at least one sees the other.
+//
+// # Invariants
+//
+//   - Invariant 2: a file's name is its artefact id; its footer (Parquet) holds
+//     the offset sets. Two committed copies of one artefact cannot exist, since
+//     they would have one name.
+//   - Invariant 3: a failed publish says nothing; Resolve looks. Nothing is
+//     removed before the outcome is known.
+//   - Invariant 9: see Fence.
+//   - A published file is never opened for writing, replaced or removed.
+//
+// # Concurrency
+//
+// Sink and Source are safe for concurrent use. A Writer belongs to one goroutine
+// at a time; its files are written behind it by one goroutine a file while there
+// is something to write, so that Write itself never waits for the disk.
+package filesystem

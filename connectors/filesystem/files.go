@@ -1,0 +1,170 @@
+package filesystem
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/millrace/millrace/connectors/format/parquetfmt"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/storage/vfs"
+)
+
+// dataFile is a file of a table as it was when it was listed.
+type dataFile struct {
+	rel       string // relative to the table, with '/'
+	partition string // "dt=.../hr=...", "" for an unpartitioned table
+	size      int64
+	modMillis int64
+	modNanos  int64
+}
+
+// topic identifies a file with its content: the path, pinned to length and
+// time. A file that changes is another topic, so a saved position of the old
+// one does not match any more.
+func (f *dataFile) topic() connector.UUID {
+	h := sha256.New()
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], uint64(f.size))
+	binary.BigEndian.PutUint64(b[8:], uint64(f.modNanos))
+	h.Write(b[:])
+	h.Write([]byte(f.rel))
+	var id connector.UUID
+	copy(id[:], h.Sum(nil))
+	return id
+}
+
+// hidden names are never data: Hive's and Spark's rule.
+func hidden(name string) bool { return name == "" || name[0] == '.' || name[0] == '_' }
+
+// list finds all data files below the table's directory, sorted by path.
+func (s *Source) list(ctx context.Context) ([]*dataFile, error) {
+	var files []*dataFile
+	var walk func(dir, rel string) error
+	walk = func(dir, rel string) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		names, err := s.fs.List(dir)
+		if err != nil {
+			return fmt.Errorf("listing %s: %w", dir, err)
+		}
+		for _, n := range names {
+			if hidden(n) {
+				continue
+			}
+			full, r := s.fs.Join(dir, n), n
+			if rel != "" {
+				r = rel + "/" + n
+			}
+			info, err := s.fs.Stat(full)
+			if errors.Is(err, vfs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("looking at %s: %w", full, err)
+			}
+			if info.IsDir() {
+				if err := walk(full, r); err != nil {
+					return err
+				}
+				continue
+			}
+			f := &dataFile{rel: r, size: info.Size(), modMillis: info.ModTime().UnixMilli(), modNanos: info.ModTime().UnixNano()}
+			if err := s.place(f); err != nil {
+				return err
+			}
+			files = append(files, f)
+		}
+		return nil
+	}
+	info, err := s.fs.Stat(s.dir)
+	switch {
+	case errors.Is(err, vfs.ErrNotExist):
+		// A table that nobody has written yet is empty.
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("looking at %s: %w", s.dir, err)
+	case !info.IsDir():
+		if len(s.partNames) > 0 {
+			return nil, fmt.Errorf("%s is a file; a partitioned table is a directory", s.dir)
+		}
+		return []*dataFile{{rel: "", size: info.Size(), modMillis: info.ModTime().UnixMilli(), modNanos: info.ModTime().UnixNano()}}, nil
+	}
+	return files, walk(s.dir, "")
+}
+
+// place finds the partition of a file from its path. A file that lies in none
+// is refused rather than skipped.
+func (s *Source) place(f *dataFile) error {
+	if len(s.partNames) == 0 {
+		return nil
+	}
+	i := strings.LastIndexByte(f.rel, '/')
+	if i < 0 {
+		return fmt.Errorf("%s lies in no partition directory (%s=.../)", s.full(f), strings.Join(s.partNames, "=.../"))
+	}
+	vals, err := parsePartition(f.rel[:i], s.opts.defaultName)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.full(f), err)
+	}
+	if len(vals) != len(s.partNames) {
+		return fmt.Errorf("%s lies in %d partition directories, the table has %d", s.full(f), len(vals), len(s.partNames))
+	}
+	for k, v := range vals {
+		if v.name != s.partNames[k] {
+			return fmt.Errorf("%s lies in partition %s, the table's column is %s", s.full(f), v.name, s.partNames[k])
+		}
+	}
+	f.partition = f.rel[:i]
+	return nil
+}
+
+func (s *Source) full(f *dataFile) string {
+	if f.rel == "" {
+		return s.dir
+	}
+	return s.fs.Join(append([]string{s.dir}, strings.Split(f.rel, "/")...)...)
+}
+
+// open opens a listed file and checks that it is still the one that was listed.
+func (s *Source) open(f *dataFile) (vfs.File, error) {
+	h, err := s.fs.Open(s.full(f))
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", s.full(f), err)
+	}
+	info, err := h.Stat()
+	if err == nil && (info.Size() != f.size || info.ModTime().UnixNano() != f.modNanos) {
+		err = fmt.Errorf("%s has changed since it was listed", s.full(f))
+	}
+	if err != nil {
+		h.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// splits are the row groups of a Parquet file as [first row, end) pairs; a
+// text file is one split of bytes.
+func (s *Source) splits(f *dataFile) ([][2]int64, error) {
+	if s.opts.format != formatParquet {
+		return [][2]int64{{0, f.size}}, nil
+	}
+	h, err := s.open(f)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	p, err := parquetfmt.OpenFile(h, f.size)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", s.full(f), err)
+	}
+	var out [][2]int64
+	for _, g := range p.RowGroups() {
+		out = append(out, [2]int64{g.FirstRow, g.FirstRow + g.Rows})
+	}
+	return out, nil
+}

@@ -1,0 +1,424 @@
+package filesystem
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/millrace/millrace/connectors/format"
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/types"
+	"github.com/millrace/millrace/storage/vfs"
+)
+
+// Source reads a table's files. A partition of the SPI is a split: one row
+// group of a Parquet file, offsets being row ordinals in the file, or one text
+// file, offsets being byte offsets of lines.
+type Source struct {
+	fs        vfs.FS
+	dir       string
+	table     *connector.Table
+	opts      tableOptions
+	partNames []string
+	format    format.Format // nil: parquet
+	policy    format.Policy
+
+	mu    sync.Mutex
+	known map[connector.UUID]*listed
+}
+
+// listed is a file with its splits.
+type listed struct {
+	file   *dataFile
+	splits [][2]int64
+}
+
+var (
+	_ connector.Source       = (*Source)(nil)
+	_ connector.DecodePolicy = (*Source)(nil)
+)
+
+// OpenSource implements connector.SourceConnector.
+func (c *Connector) OpenSource(_ context.Context, t *connector.Table) (connector.Source, error) {
+	opts, err := c.tableOptions(t)
+	if err != nil {
+		return nil, err
+	}
+	s := &Source{fs: c.fs, dir: opts.path, table: t, opts: opts, known: map[connector.UUID]*listed{}}
+	for _, k := range t.PartitionKeys {
+		col := t.Columns[k]
+		if !partitionType(col.Type) {
+			return nil, fmt.Errorf("column %s: a table cannot be partitioned by %s (not_yet: only strings, integers, BOOLEAN and DATE)", col.Name, col.Type)
+		}
+		s.partNames = append(s.partNames, col.Name)
+	}
+	for _, col := range t.Columns {
+		if col.Metadata != "" && !knownMetadata(col.Metadata) {
+			return nil, fmt.Errorf("column %s: no metadata %q; there is file.path, file.name, file.size, file.modification-time", col.Name, col.Metadata)
+		}
+	}
+	if opts.format != formatParquet {
+		s.format = c.formats[opts.format]
+		if s.policy, err = s.format.Policy(format.FromValues(t.Options, "")); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func metadataColumns() []connector.MetadataColumn {
+	return []connector.MetadataColumn{
+		{Key: "file.path", Type: "STRING NOT NULL", Doc: "The file's full path."},
+		{Key: "file.name", Type: "STRING NOT NULL", Doc: "Its last component."},
+		{Key: "file.size", Type: "BIGINT NOT NULL", Doc: "Its size in bytes."},
+		{Key: "file.modification-time", Type: "TIMESTAMP_LTZ(3) NOT NULL", Doc: "When it was last changed."},
+	}
+}
+
+func knownMetadata(key string) bool {
+	for _, m := range metadataColumns() {
+		if m.Key == key {
+			return true
+		}
+	}
+	return false
+}
+
+// Partitions implements connector.Source.
+func (s *Source) Partitions(ctx context.Context) ([]connector.Partition, error) {
+	files, err := s.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var parts []connector.Partition
+	for _, f := range files {
+		if f.size == 0 && s.format != nil {
+			continue
+		}
+		l, err := s.listing(f)
+		if err != nil {
+			return nil, err
+		}
+		for i := range l.splits {
+			parts = append(parts, connector.Partition{TopicID: f.topic(), Topic: s.full(f), ID: int32(i)})
+		}
+	}
+	return parts, nil
+}
+
+func (s *Source) listing(f *dataFile) (*listed, error) {
+	id := f.topic()
+	s.mu.Lock()
+	l := s.known[id]
+	s.mu.Unlock()
+	if l != nil {
+		return l, nil
+	}
+	splits, err := s.splits(f)
+	if err != nil {
+		return nil, err
+	}
+	l = &listed{file: f, splits: splits}
+	s.mu.Lock()
+	s.known[id] = l
+	s.mu.Unlock()
+	return l, nil
+}
+
+// find gives the file and bounds of a split, listing anew when the file is not
+// known yet: positions outlive the process that listed it.
+func (s *Source) find(ctx context.Context, p connector.Partition) (*listed, error) {
+	for try := range 2 {
+		s.mu.Lock()
+		l := s.known[p.TopicID]
+		s.mu.Unlock()
+		if l != nil {
+			if int(p.ID) < 0 || int(p.ID) >= len(l.splits) {
+				return nil, fmt.Errorf("%s has no split %d", p.Topic, p.ID)
+			}
+			return l, nil
+		}
+		if try == 0 {
+			if _, err := s.Partitions(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return nil, nil
+}
+
+// Start implements connector.Source: files are read from their beginning.
+func (s *Source) Start(ctx context.Context, parts []connector.Partition) ([]connector.Position, error) {
+	out := make([]connector.Position, len(parts))
+	for i, p := range parts {
+		l, err := s.find(ctx, p)
+		if err == nil && l == nil {
+			err = fmt.Errorf("%s is gone or has changed", p.Topic)
+		}
+		if err != nil {
+			return nil, err
+		}
+		out[i] = connector.Position{Partition: p, Offset: l.splits[p.ID][0]}
+	}
+	return out, nil
+}
+
+// End implements connector.Source: every split ends, also with a monitor
+// interval, which only finds new files.
+func (s *Source) End(ctx context.Context, parts []connector.Partition) ([]int64, error) {
+	out := make([]int64, len(parts))
+	for i, p := range parts {
+		l, err := s.find(ctx, p)
+		if err == nil && l == nil {
+			err = fmt.Errorf("%s is gone or has changed", p.Topic)
+		}
+		if err != nil {
+			return nil, err
+		}
+		out[i] = l.splits[p.ID][1]
+	}
+	return out, nil
+}
+
+// Check implements connector.Source.
+func (s *Source) Check(ctx context.Context, saved []connector.Position) ([]error, error) {
+	out := make([]error, len(saved))
+	for i, p := range saved {
+		l, err := s.find(ctx, p.Partition)
+		if err != nil {
+			return nil, err
+		}
+		if l == nil {
+			out[i] = &connector.MismatchError{Position: p, Lost: -1, Recreated: true, Reason: "the file is gone or has changed since it was listed"}
+			continue
+		}
+		if b := l.splits[p.Partition.ID]; p.Offset < b[0] || p.Offset > b[1] {
+			out[i] = &connector.MismatchError{Position: p, Earliest: b[0], Latest: b[1], Lost: -1, Reason: "the position lies outside the split"}
+		}
+	}
+	return out, nil
+}
+
+// DecodeErrors implements connector.DecodePolicy.
+func (s *Source) DecodeErrors() (connector.OnError, func(string) bool) {
+	on := connector.OnErrorDeadLetter
+	switch s.policy.Remaining() {
+	case format.Drop:
+		on = connector.OnErrorDrop
+	case format.Fail:
+		on = connector.OnErrorFail
+	}
+	return on, func(code string) bool { return format.IsDecodeError(batch.Code(code)) }
+}
+
+// Close implements connector.Source.
+func (s *Source) Close() error { return nil }
+
+// Open implements connector.Source.
+func (s *Source) Open(ctx context.Context, splits []connector.Split, columns []int, _ func()) (connector.Reader, error) {
+	r := &reader{source: s, schema: s.table.Schema(columns), bounds: map[int32]int64{}, raw: -1}
+	if columns == nil {
+		for i := range s.table.Columns {
+			columns = append(columns, i)
+		}
+	}
+	isKey := map[int]int{}
+	for k, c := range s.table.PartitionKeys {
+		isKey[c] = k
+	}
+	at := map[int]int{}
+	for out, c := range columns {
+		at[c] = out
+		col := s.table.Columns[c]
+		switch k, key := isKey[c]; {
+		case key:
+			r.keys = append(r.keys, columnAt{out: out, index: k})
+		case col.Metadata != "":
+			r.meta = append(r.meta, metaAt{out: out, key: col.Metadata})
+		default:
+			r.physical = append(r.physical, out)
+			r.fields = append(r.fields, col.Field)
+		}
+	}
+	if s.format != nil {
+		cfg := format.DecoderConfig{Options: format.FromValues(s.table.Options, "")}
+		for c, col := range s.table.Columns {
+			if _, key := isKey[c]; key || col.Metadata != "" {
+				continue
+			}
+			out, wanted := at[c]
+			if !wanted {
+				out = -1
+			}
+			cfg.Fields = append(cfg.Fields, col.Field)
+			cfg.Columns = append(cfg.Columns, out)
+		}
+		dec, err := s.format.NewDecoder(cfg)
+		if err != nil {
+			return nil, err
+		}
+		r.decoder, r.cut = dec, s.format.Split(cfg.Options)
+	}
+	for _, sp := range splits {
+		l, err := s.find(ctx, sp.From.Partition)
+		if err == nil && l == nil {
+			err = &connector.MismatchError{Position: sp.From, Lost: -1, Recreated: true, Reason: "the file is gone or has changed since it was listed"}
+		}
+		if err != nil {
+			return nil, err
+		}
+		b := l.splits[sp.From.Partition.ID]
+		from, end := max(sp.From.Offset, b[0]), min(sp.End, b[1])
+		r.bounds[sp.Number] = end
+		r.todo = append(r.todo, splitWork{split: sp, file: l.file, first: b[0], from: from, end: end})
+	}
+	return r, nil
+}
+
+// columnAt is a partition column of the batch: its place and its key number.
+type columnAt struct{ out, index int }
+
+type metaAt struct {
+	out int
+	key string
+}
+
+// splitWork is a split still to be read.
+type splitWork struct {
+	split     connector.Split
+	file      *dataFile
+	first     int64 // first offset of the split in its file
+	from, end int64
+}
+
+// reader reads splits one after the other.
+type reader struct {
+	source   *Source
+	schema   *batch.Schema
+	fields   []types.Field // physical columns that are wanted
+	physical []int         // their places in the batch
+	keys     []columnAt
+	meta     []metaAt
+	decoder  format.Decoder
+	cut      format.SplitFunc
+	appender format.Appender
+
+	todo   []splitWork
+	bounds map[int32]int64
+	bytes  int64
+
+	cur     splitReader
+	raw     int32 // split of the last batch, -1: none
+	lastRaw rawRecords
+}
+
+// splitReader reads one split.
+type splitReader interface {
+	// next fills the batch's physical columns and its one run; io.EOF after
+	// the last row.
+	next(b *batch.Batch, maxRows, maxBytes int) error
+	close()
+}
+
+var (
+	_ connector.Reader      = (*reader)(nil)
+	_ connector.ByteCounter = (*reader)(nil)
+)
+
+// Next implements connector.Reader.
+func (r *reader) Next(ctx context.Context, b *batch.Batch, maxRows, maxBytes int) error {
+	r.Release()
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if len(r.todo) == 0 {
+			return io.EOF
+		}
+		w := &r.todo[0]
+		if r.cur == nil {
+			var err error
+			if r.decoder == nil {
+				r.cur, err = r.openParquet(w)
+			} else {
+				r.cur, err = r.openText(w)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		err := r.cur.next(b, maxRows, maxBytes)
+		if err == io.EOF {
+			r.cur.close()
+			r.cur = nil
+			r.todo = r.todo[1:]
+			continue
+		}
+		return err
+	}
+}
+
+// constants fills partition and metadata columns of n rows.
+func (r *reader) constants(b *batch.Batch, f *dataFile, n int) error {
+	if len(r.keys) > 0 {
+		vals, err := parsePartition(f.partition, r.source.opts.defaultName)
+		if err != nil {
+			return err
+		}
+		for _, k := range r.keys {
+			if err := constant(&b.Cols[k.out], r.schema.Fields[k.out].Type, n, vals[k.index]); err != nil {
+				return fmt.Errorf("%s: %w", r.source.full(f), err)
+			}
+		}
+	}
+	for _, m := range r.meta {
+		v := &b.Cols[m.out]
+		v.Reset(r.schema.Fields[m.out].Type, 0)
+		full := r.source.full(f)
+		switch {
+		case m.key == "file.path" && v.Type.IsString():
+			format.AppendString(v, full)
+		case m.key == "file.name" && v.Type.IsString():
+			format.AppendString(v, r.source.fs.Base(full))
+		case m.key == "file.size" && v.Type.Kind == types.BigInt:
+			format.AppendInt64(v, f.size)
+		case m.key == "file.modification-time" && v.Type.IsTimestamp():
+			format.AppendInt64(v, f.modMillis*(v.Type.UnitsPerSecond()/1000))
+		default:
+			return fmt.Errorf("metadata %s cannot be read as %s", m.key, v.Type)
+		}
+		v.Enc, v.Len = batch.Const, n
+	}
+	return nil
+}
+
+// Raw implements connector.Reader: lines of text files; rows of Parquet files
+// have no text.
+func (r *reader) Raw(split int32, offset int64) (connector.RawRecord, bool) {
+	if r.raw != split {
+		return connector.RawRecord{}, false
+	}
+	line, ok := r.lastRaw.at(offset)
+	return connector.RawRecord{Value: line}, ok
+}
+
+// LogEnd implements connector.Reader.
+func (r *reader) LogEnd(split int32) int64 { return r.bounds[split] }
+
+// InputBytes implements connector.ByteCounter.
+func (r *reader) InputBytes() int64 { return r.bytes }
+
+// Release implements connector.Reader.
+func (r *reader) Release() { r.raw, r.lastRaw = -1, rawRecords{} }
+
+// Close implements connector.Reader.
+func (r *reader) Close() error {
+	if r.cur != nil {
+		r.cur.close()
+		r.cur = nil
+	}
+	r.todo = nil
+	return nil
+}

@@ -1,0 +1,254 @@
+package filesystem
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/connectors/format"
+	"github.com/millrace/millrace/connectors/format/parquetfmt"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/types"
+	"github.com/millrace/millrace/storage/vfs"
+)
+
+const formatParquet = "parquet"
+
+// Option keys, all Flink's.
+const (
+	keyPath           = "path"
+	keyDefaultName    = "partition.default-name"
+	keyFileSize       = "sink.rolling-policy.file-size"
+	keyRollover       = "sink.rolling-policy.rollover-interval"
+	keyCheckInterval  = "sink.rolling-policy.check-interval"
+	keyInactivity     = "sink.rolling-policy.inactivity-interval"
+	keyTrigger        = "sink.partition-commit.trigger"
+	keyDelay          = "sink.partition-commit.delay"
+	keyZone           = "sink.partition-commit.watermark-time-zone"
+	keyPolicy         = "sink.partition-commit.policy.kind"
+	keyPolicyClass    = "sink.partition-commit.policy.class"
+	keySuccessName    = "sink.partition-commit.success-file.name"
+	keyExtractor      = "partition.time-extractor.kind"
+	keyExtractorClass = "partition.time-extractor.class"
+	keyPattern        = "partition.time-extractor.timestamp-pattern"
+	keyFormatter      = "partition.time-extractor.timestamp-formatter"
+	keyCompaction     = "auto-compaction"
+	keyCompactionSize = "compaction.file-size"
+	keyShuffle        = "sink.shuffle-by-partition.enable"
+	keyParallelism    = "sink.parallelism"
+	keyMonitor        = "source.monitor-interval"
+	keyPathRegex      = "source.path.regex-pattern"
+)
+
+// Connector is the connector `filesystem`. It has no state besides its parts.
+type Connector struct {
+	fs      vfs.FS
+	formats map[string]format.Format
+	pools   *parquetfmt.Pools
+	spec    connector.Spec
+}
+
+// New makes the connector over a filesystem. Parquet is built in; formats are
+// the text formats that tables may use beside it. pools are shared by all
+// Parquet files written; nil makes new ones.
+func New(fsys vfs.FS, pools *parquetfmt.Pools, formats ...format.Format) *Connector {
+	if pools == nil {
+		pools = parquetfmt.NewPools(0)
+	}
+	c := &Connector{fs: fsys, formats: map[string]format.Format{}, pools: pools}
+	specs := []connector.FormatSpec{parquetfmt.Spec()}
+	for _, f := range formats {
+		spec := f.Spec()
+		c.formats[spec.Name] = f
+		specs = append(specs, spec)
+	}
+	c.spec = connector.Spec{
+		Name:    "filesystem",
+		Summary: "Directories of Parquet, JSON or CSV files in Hive's layout.",
+		Doc: "A table is a directory; a partitioned table has sub-directories `dt=2024-05-01/hr=08`. " +
+			"Files become visible whole, by one rename, and hold exactly the offsets that the ledger and their footer name. " +
+			"Names that start with `.` or `_` are never read. When a partition is complete a `_SUCCESS` file is written into it.\n\n" +
+			"Reading back: each row group of a Parquet file, and each text file, is a split; files are listed with their length and time, and a file that changes afterwards is an error.",
+		Source: true, Sink: true, Bounded: true,
+		Options:     options(),
+		Formats:     specs,
+		Metadata:    metadataColumns(),
+		Changelog:   connector.InsertOnly,
+		Partitioned: true,
+		Guarantee:   "Exactly once: files are sealed, named in the ledger, then renamed without replacing.",
+		Validate:    validate,
+	}
+	return c
+}
+
+// Spec implements connector.Connector.
+func (c *Connector) Spec() *connector.Spec { return &c.spec }
+
+func options() []connector.Option {
+	notYet := func(what string) func(string) error {
+		return func(string) error { return fmt.Errorf("not_yet: %s", what) }
+	}
+	onlyFalse := func(what string) func(string) error {
+		return func(s string) error {
+			if s == "true" {
+				return fmt.Errorf("not_yet: %s", what)
+			}
+			return nil
+		}
+	}
+	return []connector.Option{
+		{Key: keyPath, Type: connector.OptString, Required: true, Check: checkPath,
+			Doc: "The table's directory: an absolute or relative path, or a `file://` URL."},
+		{Key: keyDefaultName, Type: connector.OptString, Default: "__HIVE_DEFAULT_PARTITION__", Check: checkDefaultName,
+			Doc: "The directory name that stands for NULL and for the empty string in a partition column."},
+		{Key: keyFileSize, Type: connector.OptBytes, Default: "128MB", Doc: "A file is sealed when it has this size."},
+		{Key: keyRollover, Type: connector.OptDuration, Default: "30 min", Doc: "A file is sealed at this age; rows are visible afterwards."},
+		{Key: keyCheckInterval, Type: connector.OptDuration, Default: "1 min",
+			Doc: "Accepted for Flink's sake: ages are watched all the time."},
+		{Key: keyInactivity, Type: connector.OptDuration, Check: notYet("sealing files by inactivity; use '" + keyRollover + "'"), Doc: "Not yet."},
+		{Key: keyTrigger, Type: connector.OptEnum, Enum: []string{"process-time", "partition-time"}, Default: "process-time",
+			Doc: "What completes a partition: the delay since its first row (`process-time`), or the watermark passing the partition's time plus the delay (`partition-time`)."},
+		{Key: keyDelay, Type: connector.OptDuration, Default: "0 s", Doc: "How long after its time a partition is announced: `1 h` for hourly, `1 d` for daily partitions."},
+		{Key: keyZone, Type: connector.OptString, Check: func(s string) error { _, err := loadZone(s); return err },
+			Doc: "The zone in which a partition's values are times. Unset: the session zone."},
+		{Key: keyPolicy, Type: connector.OptString, Check: checkPolicy,
+			Doc: "How a partition is announced: `success-file`. A partitioned table that is written must say."},
+		{Key: keyPolicyClass, Type: connector.OptString, Check: notYet("custom commit policies"), Doc: "Not yet."},
+		{Key: keySuccessName, Type: connector.OptString, Default: "_SUCCESS", Check: checkSuccessName, Doc: "Name of the file that announces a partition."},
+		{Key: keyExtractor, Type: connector.OptEnum, Enum: []string{"default"}, Default: "default", Doc: "How a partition's time is read: by pattern and formatter."},
+		{Key: keyExtractorClass, Type: connector.OptString, Check: notYet("custom time extractors"), Doc: "Not yet."},
+		{Key: keyPattern, Type: connector.OptString,
+			Doc: "A partition's time from its columns, e.g. `$dt $hr:00:00`. Unset: the first partition column."},
+		{Key: keyFormatter, Type: connector.OptString, Check: func(s string) error { _, err := compilePattern(s); return err },
+			Doc: "The form of that time as a Java pattern of yyyy MM dd HH mm ss SSS. Unset: `yyyy-MM-dd[ HH:mm:ss]`, with one or two digits."},
+		{Key: keyCompaction, Type: connector.OptBool, Default: "false", Check: onlyFalse("compaction of small files"), Doc: "Not yet."},
+		{Key: keyCompactionSize, Type: connector.OptBytes, Check: notYet("compaction of small files"), Doc: "Not yet."},
+		{Key: keyShuffle, Type: connector.OptBool, Default: "false", Check: onlyFalse("shuffling rows by partition before the sink"), Doc: "Not yet."},
+		{Key: keyParallelism, Type: connector.OptInt, Check: notYet("a parallelism of its own for a sink; lanes follow the topics"), Doc: "Not yet."},
+		{Key: keyMonitor, Type: connector.OptDuration, Doc: "Look for new files at this interval; unset: the files that are there at the start."},
+		{Key: keyPathRegex, Type: connector.OptString, Check: notYet("reading only paths that match a pattern"), Doc: "Not yet."},
+	}
+}
+
+func validate(v connector.Values) error {
+	if v.Has(keyFormatter) && !v.Has(keyPattern) {
+		return &connector.OptionError{Key: keyFormatter, Message: "'" + keyFormatter + "' has no effect without '" + keyPattern + "'"}
+	}
+	if v.Has(keyTrigger) && v.String(keyTrigger) == "partition-time" && !v.Has(keyPolicy) {
+		return &connector.OptionError{Key: keyTrigger, Message: "'" + keyTrigger + "' has no effect without '" + keyPolicy + "'",
+			Hint: "'" + keyPolicy + "' = 'success-file'"}
+	}
+	if v.Bytes(keyFileSize) <= 0 {
+		return &connector.OptionError{Key: keyFileSize, OnValue: true, Message: "files cannot be sealed at 0 bytes"}
+	}
+	return nil
+}
+
+func checkPath(s string) error {
+	if s == "" {
+		return errors.New("the path is empty")
+	}
+	if scheme, _, ok := strings.Cut(s, "://"); ok && scheme != "file" {
+		return fmt.Errorf("not_yet: paths of scheme %q; only local paths are supported", scheme)
+	}
+	return nil
+}
+
+func checkDefaultName(s string) error {
+	if s == "" || strings.ContainsRune(s, '/') {
+		return fmt.Errorf("%q cannot be a directory name", s)
+	}
+	return nil
+}
+
+func checkSuccessName(s string) error {
+	if s == "" || strings.ContainsRune(s, '/') || s[0] != '_' && s[0] != '.' {
+		return fmt.Errorf("%q would be read as data; the name must start with _ or .", s)
+	}
+	return nil
+}
+
+func checkPolicy(s string) error {
+	for p := range strings.SplitSeq(s, ",") {
+		switch strings.TrimSpace(p) {
+		case "success-file":
+		case "metastore":
+			return errors.New("policy metastore needs connector 'hive'")
+		case "custom":
+			return errors.New("not_yet: custom commit policies")
+		default:
+			return fmt.Errorf("%q is none of success-file", strings.TrimSpace(p))
+		}
+	}
+	return nil
+}
+
+// tableOptions are a table's options, read once.
+type tableOptions struct {
+	path        string
+	format      string
+	defaultName string
+	rollBytes   int64
+	rollAge     time.Duration
+	policy      string
+	trigger     connector.CommitTrigger
+	delay       time.Duration
+	success     string
+	time        func(tablePartition string) (int64, error)
+	monitor     time.Duration
+}
+
+func (c *Connector) tableOptions(t *connector.Table) (tableOptions, error) {
+	v := t.Options
+	o := tableOptions{
+		path:        strings.TrimPrefix(v.String(keyPath), "file://"),
+		format:      v.String("format"),
+		defaultName: v.String(keyDefaultName),
+		rollBytes:   v.Bytes(keyFileSize),
+		rollAge:     v.Duration(keyRollover),
+		policy:      v.String(keyPolicy),
+		delay:       v.Duration(keyDelay),
+		success:     v.String(keySuccessName),
+		monitor:     v.Duration(keyMonitor),
+	}
+	// Names are compared and joined; "./lake/" and "lake" must be one directory.
+	o.path = c.fs.Join(o.path)
+	if o.format != formatParquet && c.formats[o.format] == nil {
+		return o, &connector.OptionError{Key: "format", OnValue: true, Message: fmt.Sprintf("format %q cannot be used in files", o.format)}
+	}
+	if o.policy != "" {
+		o.trigger = connector.ProcessTime
+		if v.String(keyTrigger) == "partition-time" {
+			o.trigger = connector.PartitionTime
+		}
+	}
+	zone := t.Zone
+	if zone == nil {
+		zone = time.UTC
+	}
+	if v.Has(keyZone) {
+		z, err := loadZone(v.String(keyZone))
+		if err != nil {
+			return o, &connector.OptionError{Key: keyZone, OnValue: true, Message: err.Error()}
+		}
+		zone = z
+	}
+	var err error
+	o.time, err = timeExtractor(v.String(keyPattern), v.String(keyFormatter), zone, o.defaultName)
+	return o, err
+}
+
+// checkParquet makes and drops a writer of the columns.
+func checkParquet(fields []types.Field, o parquetfmt.Options) error {
+	w, err := parquetfmt.NewWriter(discard{}, fields, o)
+	if err != nil {
+		return err
+	}
+	w.Abort()
+	return nil
+}
+
+type discard struct{}
+
+func (discard) Write(b []byte) (int, error) { return len(b), nil }

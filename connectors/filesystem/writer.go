@@ -1,0 +1,392 @@
+package filesystem
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/millrace/millrace/connectors/format/parquetfmt"
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/storage/vfs"
+)
+
+const (
+	// defaultMemoryBytes is a writer's budget when the attempt names none.
+	defaultMemoryBytes = 64 << 20
+	// maxOpenFiles bounds a writer's open files: a bad partition key must not
+	// eat the process's descriptors.
+	maxOpenFiles = 256
+)
+
+// Writer is one attempt of one lane. It belongs to one goroutine at a time.
+type Writer struct {
+	sink    *Sink
+	attempt connector.Attempt
+	dir     string // staging directory
+	budget  int64
+	err     error // sticky after a failed Seal
+	closed  bool
+
+	// Table partitions get ids in the order of their first row; an id stays
+	// while files of it come and go.
+	ids   map[string]connector.BucketID
+	names []string
+	open  map[connector.BucketID]*openFile
+	files uint64 // names of open files
+
+	key  []byte
+	keys []*batch.Vec
+	cols []batch.Vec
+}
+
+// openFile is a bucket's file.
+type openFile struct {
+	spool   *spool
+	parquet *parquetfmt.Writer // nil: text
+	rows    int64
+}
+
+var _ connector.Writer = (*Writer)(nil)
+
+func newWriter(s *Sink, a connector.Attempt) *Writer {
+	w := &Writer{
+		sink: s, attempt: a, dir: s.fs.Join(s.laneDir(a.ID), epochName(a.ID.Epoch)), budget: a.MemoryBytes,
+		ids: map[string]connector.BucketID{}, open: map[connector.BucketID]*openFile{},
+	}
+	if w.budget <= 0 {
+		w.budget = defaultMemoryBytes
+	}
+	return w
+}
+
+// Buckets implements connector.Writer: one bucket a table partition.
+func (w *Writer) Buckets(b *batch.Batch, sel batch.Sel, out []connector.BucketID) ([]connector.BucketID, error) {
+	if err := w.usable(); err != nil {
+		return out, err
+	}
+	n := b.Len
+	if sel != nil {
+		n = len(sel)
+	}
+	w.keys = w.keys[:0]
+	constant := true
+	for _, c := range w.sink.partCols {
+		v := &b.Cols[c]
+		constant = constant && v.Enc == batch.Const
+		w.keys = append(w.keys, v)
+	}
+	last := connector.BucketID(-1)
+	for k := range n {
+		if last >= 0 && constant {
+			out = append(out, last)
+			continue
+		}
+		row := k
+		if sel != nil {
+			row = int(sel[k])
+		}
+		start := len(w.key)
+		w.key = appendPartition(w.key, w.sink.partNames, w.keys, row, w.sink.opts.defaultName)
+		if key := w.key[start:]; last < 0 || string(key) != w.names[last] {
+			last = w.bucket(key)
+		}
+		w.key = w.key[:start]
+		out = append(out, last)
+	}
+	return out, nil
+}
+
+func (w *Writer) bucket(key []byte) connector.BucketID {
+	id, ok := w.ids[string(key)]
+	if !ok {
+		id = connector.BucketID(len(w.names))
+		w.names = append(w.names, string(key))
+		w.ids[w.names[id]] = id
+	}
+	return id
+}
+
+// Write implements connector.Writer.
+func (w *Writer) Write(b *batch.Batch, sel batch.Sel, bucket connector.BucketID) error {
+	if err := w.usable(); err != nil {
+		return err
+	}
+	if int(bucket) < 0 || int(bucket) >= len(w.names) {
+		return fmt.Errorf("bucket %d is not of this writer", bucket)
+	}
+	if b.Kinds != nil {
+		return errors.New("a filesystem table takes inserts only")
+	}
+	f := w.open[bucket]
+	if err := w.makeRoom(f == nil); err != nil {
+		return err
+	}
+	if f == nil {
+		var err error
+		if f, err = w.create(); err != nil {
+			return err
+		}
+	}
+	n := b.Len
+	if sel != nil {
+		n = len(sel)
+	}
+	var err error
+	if f.parquet != nil {
+		w.cols = w.cols[:0]
+		for _, c := range w.sink.columns {
+			w.cols = append(w.cols, b.Cols[c])
+		}
+		err = f.parquet.Write(w.cols, sel)
+	} else {
+		err = w.writeText(f, b, sel, n)
+	}
+	if err != nil {
+		// Part of the batch may be in the file; it must never be sealed.
+		w.err = err
+		f.abort()
+		return err
+	}
+	f.rows += int64(n)
+	if w.open[bucket] == nil && n > 0 {
+		w.open[bucket] = f
+	}
+	return nil
+}
+
+func (w *Writer) writeText(f *openFile, b *batch.Batch, sel batch.Sel, n int) error {
+	for k := range n {
+		row := k
+		if sel != nil {
+			row = int(sel[k])
+		}
+		start := len(w.key)
+		line, err := w.sink.encode.AppendRow(w.key, b, row)
+		if err != nil {
+			return fmt.Errorf("encoding row: %w", err)
+		}
+		line = append(line, '\n')
+		_, err = f.spool.Write(line[start:])
+		w.key = line[:start]
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// create starts a file; nothing touches the disk before there is something to
+// write.
+func (w *Writer) create() (*openFile, error) {
+	f := &openFile{spool: newSpool(w.sink, w.sink.fs.Join(w.dir, openPrefix+strconv.FormatUint(w.files, 10)))}
+	w.files++
+	if w.sink.encode != nil {
+		return f, nil
+	}
+	o := w.sink.parquet
+	o.RowGroupBytes = min(o.RowGroupBytes, int(max(w.budget/2, 64<<10)))
+	p, err := parquetfmt.NewWriter(f.spool, w.sink.fields, o)
+	f.parquet = p
+	return f, err
+}
+
+// makeRoom keeps the writer within its budget before more is taken: row groups
+// of the files that hold most are ended, which hands their memory to the disk.
+// If that is not enough now, the caller has to seal or wait.
+func (w *Writer) makeRoom(another bool) error {
+	if another && len(w.open) >= maxOpenFiles {
+		return connector.ErrFull
+	}
+	held := w.HeldBytes()
+	if held < w.budget-w.budget/4 {
+		return nil
+	}
+	files := make([]*openFile, 0, len(w.open))
+	for _, f := range w.open {
+		if f.parquet != nil {
+			files = append(files, f)
+		}
+	}
+	sort.Slice(files, func(i, j int) bool { return files[i].parquet.BufferedBytes() > files[j].parquet.BufferedBytes() })
+	for _, f := range files {
+		if held < w.budget/2 || int64(f.parquet.BufferedBytes()) < w.budget/64 {
+			break
+		}
+		before := f.held()
+		if err := f.parquet.Flush(); err != nil {
+			w.err = err
+			return err
+		}
+		held -= before - f.held()
+	}
+	if w.HeldBytes() >= w.budget && len(w.open) > 0 {
+		return connector.ErrFull
+	}
+	return nil
+}
+
+// held is the memory of one file.
+func (f *openFile) held() int64 {
+	n := f.spool.held()
+	if f.parquet != nil {
+		n += int64(f.parquet.BufferedBytes())
+	}
+	return n
+}
+
+func (f *openFile) bytes() int64 {
+	if f.parquet != nil {
+		return f.parquet.EstimatedBytes()
+	}
+	return f.spool.total
+}
+
+func (f *openFile) abort() {
+	if f.parquet != nil {
+		f.parquet.Abort()
+	}
+	f.spool.abort()
+}
+
+// Open implements connector.Writer.
+func (w *Writer) Open() []connector.Bucket {
+	out := make([]connector.Bucket, 0, len(w.open))
+	for id, f := range w.open {
+		out = append(out, connector.Bucket{ID: id, TablePartition: w.names[id], Rows: f.rows, Bytes: f.bytes()})
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].ID < out[j].ID })
+	return out
+}
+
+// HeldBytes implements connector.Writer.
+func (w *Writer) HeldBytes() int64 {
+	n := int64(0)
+	for _, f := range w.open {
+		n += f.held()
+	}
+	return n
+}
+
+// Seal implements connector.Writer.
+func (w *Writer) Seal(ctx context.Context, req []connector.SealRequest) ([]connector.Artifact, error) {
+	if err := w.usable(); err != nil {
+		return nil, err
+	}
+	out := make([]connector.Artifact, 0, len(req))
+	for _, r := range req {
+		a, err := w.seal(ctx, r)
+		if err != nil {
+			w.err = fmt.Errorf("sealing %s: %w", r.Header.ID, err)
+			return nil, w.err
+		}
+		out = append(out, a)
+	}
+	// The names of sealed files must survive before an intent names them.
+	if err := w.sink.fs.SyncDir(w.dir); err != nil {
+		w.err = fmt.Errorf("syncing staging directory: %w", w.gone(err))
+		return nil, w.err
+	}
+	return out, nil
+}
+
+func (w *Writer) seal(ctx context.Context, r connector.SealRequest) (connector.Artifact, error) {
+	var none connector.Artifact
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	f := w.open[r.Bucket]
+	if f == nil {
+		return none, fmt.Errorf("bucket %d holds no rows", r.Bucket)
+	}
+	part := w.names[r.Bucket]
+	if r.Header.TablePartition != part {
+		return none, fmt.Errorf("the header says table partition %q, the bucket is %q", r.Header.TablePartition, part)
+	}
+	if r.Header.Rows != f.rows {
+		// Invariant 6: a count that does not add up is found here, not later.
+		return none, fmt.Errorf("the header says %d rows, the file has %d", r.Header.Rows, f.rows)
+	}
+	delete(w.open, r.Bucket)
+	if f.parquet != nil {
+		setFooter(f.parquet, r.Header)
+		if _, err := f.parquet.Close(); err != nil {
+			f.abort()
+			return none, err
+		}
+	}
+	if err := f.spool.finish(); err != nil {
+		f.abort()
+		return none, err
+	}
+	base := partPrefix + r.Header.ID.String() + "." + w.sink.ext
+	if err := w.sink.fs.RenameNoReplace(f.spool.name, w.sink.fs.Join(w.dir, base)); err != nil {
+		return none, w.gone(err)
+	}
+	p := payload{bytes: f.spool.total}
+	p.staged = strings.Join([]string{stagingDir, r.Header.ID.Job.String(), laneName(r.Header.ID), epochName(r.Header.ID.Epoch), base}, "/")
+	p.final = base
+	if part != "" {
+		p.final = part + "/" + base
+	}
+	return connector.Artifact{Header: r.Header, Bytes: p.bytes, Location: w.sink.path(p.final), Payload: p.encode()}, nil
+}
+
+// gone turns "no such file" in the attempt's directory into ErrFenced.
+func (w *Writer) gone(err error) error {
+	if errors.Is(err, vfs.ErrNotExist) {
+		return fmt.Errorf("%w: %s: %w", connector.ErrFenced, w.dir, err)
+	}
+	return err
+}
+
+// Close implements connector.Writer.
+func (w *Writer) Close() error {
+	for _, f := range w.open {
+		f.abort()
+	}
+	clear(w.open)
+	w.closed = true
+	return nil
+}
+
+var errClosed = errors.New("writer is closed")
+
+func (w *Writer) usable() error {
+	if w.err != nil {
+		return w.err
+	}
+	if w.closed {
+		return errClosed
+	}
+	return nil
+}
+
+// Footer keys; docs/format/table-directory.md.
+const (
+	footerVersion    = "millrace.version"
+	footerArtifact   = "millrace.artifact"
+	footerInputs     = "millrace.inputs"
+	footerRowHash    = "millrace.row_hash"
+	footerSchemaHash = "millrace.schema_hash"
+)
+
+// setFooter writes what the file holds into it. Invariant 2.
+func setFooter(p *parquetfmt.Writer, h connector.Header) {
+	p.SetMetadata(footerVersion, "1")
+	p.SetMetadata(footerArtifact, h.ID.String())
+	var in strings.Builder
+	for i, x := range h.Inputs {
+		if i > 0 {
+			in.WriteByte(' ')
+		}
+		fmt.Fprintf(&in, "%s:%d:%s", x.Topic, x.Partition, hex.EncodeToString(x.Offsets.AppendTo(nil)))
+	}
+	p.SetMetadata(footerInputs, in.String())
+	p.SetMetadata(footerRowHash, fmt.Sprintf("%016x", h.RowHash))
+	p.SetMetadata(footerSchemaHash, fmt.Sprintf("%016x", h.SchemaHash))
+}
