@@ -38,6 +38,7 @@ const (
 	CodeTopicBothWays      Code = "topic_both_ways"
 	CodeStateName          Code = "state_name"
 	CodeWideTable          Code = "wide_table"
+	CodeInternal           Code = "internal"
 )
 
 // Codes of options and settings.

@@ -1,6 +1,54 @@
 package diag
 
-// lintPages are the pages of errors about what is allowed but hardly meant.
+// lintPages are the pages of warnings about what is allowed but hardly meant.
 func lintPages() []Page {
-	return nil
+	return []Page{
+		{
+			Code: CodeColumnNameMismatch, Phase: PhaseLint, Title: "columns are inserted under another name",
+			Explanation: `INSERT goes by position, not by name. A column of the query has the name of another column of
+the table, so two of them are probably swapped.`,
+			Wrong: exampleSource + "CREATE TABLE t (room STRING, title STRING) WITH ('connector' = 'blackhole');\nINSERT INTO t SELECT UPPER(room) AS title, room FROM clicks;",
+			Right: exampleSource + "CREATE TABLE t (room STRING, title STRING) WITH ('connector' = 'blackhole');\nINSERT INTO t SELECT room, UPPER(room) AS title FROM clicks;",
+		},
+		{
+			Code: CodeClockInFilter, Phase: PhaseLint, Title: "the clock decides which rows pass",
+			Explanation: `A row that is read again after a crash may be dropped, or passed, where it was not before.
+Compare with a time of the row, or live with it.`,
+			Wrong: exampleJob("SELECT uid, room FROM clicks WHERE ts > LOCALTIMESTAMP - INTERVAL '1' DAY"),
+			Right: exampleJob("SELECT uid, room FROM clicks WHERE ts > TIMESTAMP '2024-01-01 00:00:00'"),
+		},
+		{
+			Code: CodeDatePattern, Phase: PhaseLint, Title: "a date pattern that hardly means what it says",
+			Explanation: `Patterns are Java's: YYYY is the year of the week, DD the day of the year, and hh without a
+the hour of half a day. Usually yyyy, dd and HH are meant.`,
+			Wrong: exampleJob("SELECT uid, DATE_FORMAT(ts, 'YYYY-MM-dd') FROM clicks"),
+			Right: exampleJob("SELECT uid, DATE_FORMAT(ts, 'yyyy-MM-dd') FROM clicks"),
+		},
+		{
+			Code: CodeDSTWindow, Phase: PhaseLint, Title: "a window over local time with summer time",
+			Explanation: `Windows over TIMESTAMP_LTZ follow the wall clock of the session's zone, as in Flink. Where
+clocks change, one window of the year is longer and one is missing.`,
+			Wrong: dstExample("Europe/Berlin"),
+			Right: dstExample("UTC"),
+		},
+		{
+			Code: CodeIntegerAverage, Phase: PhaseLint, Title: "an average of integers is an integer",
+			Explanation: `AVG keeps the type of its argument, as in Flink: the fraction is cut off. CAST the argument to
+DOUBLE or DECIMAL to keep it.`,
+			Wrong: averageExample("CAST(AVG(n) AS DOUBLE)"),
+			Right: averageExample("AVG(CAST(n AS DOUBLE))"),
+		},
+	}
+}
+
+func dstExample(zone string) string {
+	return "SET 'table.local-time-zone' = '" + zone + "';\n" +
+		"CREATE TABLE c (uid BIGINT, ts TIMESTAMP_LTZ(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'datagen');\n" +
+		"CREATE TABLE t (uid BIGINT, n BIGINT) WITH ('connector' = 'blackhole');\n" +
+		"INSERT INTO t SELECT uid, COUNT(*) FROM TABLE(TUMBLE(TABLE c, DESCRIPTOR(ts), INTERVAL '1' HOUR)) GROUP BY window_start, window_end, uid;"
+}
+
+func averageExample(expr string) string {
+	return exampleSource + "CREATE TABLE t (uid BIGINT, a DOUBLE) WITH ('connector' = 'blackhole');\n" +
+		"INSERT INTO t SELECT uid, " + expr + " FROM TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '1' HOUR)) GROUP BY window_start, window_end, uid;"
 }

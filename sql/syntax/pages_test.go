@@ -22,3 +22,17 @@ func TestErrorPages(t *testing.T) {
 		t.Error(problem)
 	}
 }
+
+// The examples on the other pages are at least free of syntax errors, so that what they show is theirs.
+func TestOtherPagesParse(t *testing.T) {
+	for _, p := range diag.Pages() {
+		if p.Phase == diag.PhaseSyntax {
+			continue
+		}
+		for _, text := range []string{p.Wrong, p.Right} {
+			if _, errs := parseQuiet(text); len(errs) > 0 {
+				t.Errorf("%s: %s", p.Code, errs.Error())
+			}
+		}
+	}
+}

@@ -133,12 +133,13 @@ func (p *printer) show(s *Show) {
 }
 
 func (p *printer) explain(s *Explain) {
-	p.w("EXPLAIN ")
-	p.wIf(s.Placement, "PLACEMENT ")
+	p.w("EXPLAIN")
+	p.wIf(s.Placement, " PLACEMENT")
+	p.wIf(len(s.Details) > 0, " ")
 	names := [...]string{"ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE"}
 	join(p, s.Details, func(d ExplainDetail) { p.w(names[d]) })
-	p.wIf(len(s.Details) > 0, " ")
 	if s.Stmt != nil {
+		p.w(" ")
 		p.stmt(s.Stmt)
 	}
 }
