@@ -134,10 +134,11 @@ func (s *Store) open() error {
 			s.holdMax = free / 2
 		}
 	}
+	// Before anything is flushed: a segment's id must never have been used.
+	s.removeOrphans()
 	if err := s.recover(); err != nil {
 		return err
 	}
-	s.removeOrphans()
 	for _, sh := range s.shards {
 		s.workers.Add(2)
 		go sh.runWriter()
@@ -173,8 +174,9 @@ func (s *Store) openManifest() error {
 	s.meta.wake.L = &s.meta.mu
 	go s.meta.run()
 	if rec.HealedFrames > 0 || rec.CurrentRebuilt {
-		s.recovery.Damage = append(s.recovery.Damage, Damage{Kind: DamageRotten, File: s.fs.Join(s.path(manifestName), rec.File),
-			From: 0, To: -1, Detail: fmt.Sprintf("%d frames had one damaged copy; nothing was lost", rec.HealedFrames)})
+		// An interrupted write can look like this, too.
+		s.recovery.Damage = append(s.recovery.Damage, Damage{Kind: DamageTornOrRotten, File: s.fs.Join(s.path(manifestName), rec.File), To: -1,
+			Detail: fmt.Sprintf("nothing lost: %d frames had one damaged copy, CURRENT rebuilt: %v", rec.HealedFrames, rec.CurrentRebuilt)})
 	}
 	if l.found {
 		return l.finish()

@@ -1,0 +1,509 @@
+package topiclog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/millrace/millrace/storage/record"
+	"github.com/millrace/millrace/storage/topiclog"
+	"github.com/millrace/millrace/storage/vfs"
+)
+
+// The model test drives a store and an oracle with the same random operations.
+// At every sync, and at some other changes of the filesystem, the machine
+// "crashes" into a clone that keeps what was synced and a random part of the
+// rest; the clone is opened and must agree with the oracle.
+
+// mpart is the oracle's idea of a partition.
+type mpart struct {
+	id     topiclog.PartitionID
+	os     bool
+	start  int64
+	recs   []mrec // acknowledged and not deleted, by offset
+	next   int64  // every offset below was given
+	cursor int64  // -1 for none
+	notes  []string
+
+	// What the operation under way may or may not have done.
+	maybeRecs   []mrec // offset -1: unknown
+	maybeStart  int64
+	maybeCursor int64
+}
+
+type mrec struct {
+	offset int64
+	value  string
+}
+
+type mtopic struct {
+	name  string
+	id    topiclog.UUID
+	parts []*mpart
+}
+
+type model struct {
+	mu     sync.Mutex
+	topics map[string]*mtopic
+	// maybeNew and maybeGone are topics being created or deleted.
+	maybeNew, maybeGone map[string]bool
+}
+
+func (m *model) clone() *model {
+	c := &model{topics: map[string]*mtopic{}, maybeNew: maps.Clone(m.maybeNew), maybeGone: maps.Clone(m.maybeGone)}
+	for n, t := range m.topics {
+		ct := &mtopic{name: t.name, id: t.id}
+		for _, p := range t.parts {
+			cp := *p
+			cp.recs = slices.Clone(p.recs)
+			cp.maybeRecs = slices.Clone(p.maybeRecs)
+			cp.notes = slices.Clone(p.notes)
+			ct.parts = append(ct.parts, &cp)
+		}
+		c.topics[n] = ct
+	}
+	return c
+}
+
+type driver struct {
+	t    *testing.T
+	seed uint64
+	rng  *rand.Rand
+	m    *model
+	mem  *vfs.MemFS
+	fs   *vfs.FaultFS
+	s    *topiclog.Store
+	vals int
+
+	crashMu  sync.Mutex
+	crashRng *rand.Rand
+	crashes  int
+	ops      int
+	log      []string
+}
+
+func (d *driver) fatalf(format string, args ...any) {
+	d.t.Helper()
+	d.t.Fatalf("seed %d, operation %d: %s\nlast operations: %v", d.seed, d.ops, fmt.Sprintf(format, args...), d.log[max(0, len(d.log)-8):])
+}
+
+func (d *driver) options(fsys vfs.FS) topiclog.Options {
+	o := small(fsys)
+	o.CacheBytes = 1 << 20
+	o.JournalFileBytes = 32 << 10
+	o.JournalMaxBytes = 256 << 10
+	o.GroupBytes = 16 << 10
+	return o
+}
+
+// inject crashes into a clone before some operations of the filesystem.
+func (d *driver) inject(op vfs.Op) error {
+	if op.Kind&(vfs.OpSync|vfs.OpSyncDir|vfs.OpRename|vfs.OpWrite|vfs.OpRemove) == 0 {
+		return nil
+	}
+	d.crashMu.Lock()
+	defer d.crashMu.Unlock()
+	if op.Kind&(vfs.OpSync|vfs.OpSyncDir) == 0 && d.crashRng.IntN(12) > 0 {
+		return nil
+	}
+	d.m.mu.Lock()
+	o := vfs.CrashOptions{UnsyncedPercent: []int{0, 30, 70, 100}[d.crashRng.IntN(4)], Rand: d.crashRng}
+	clone := d.mem.CrashClone(o)
+	m := d.m.clone()
+	d.m.mu.Unlock()
+	d.crashes++
+	d.verifyCrash(clone, m, fmt.Sprintf("crash %d before %s %s keeping %d%%", d.crashes, op.Name, op.Path, o.UnsyncedPercent))
+	return nil
+}
+
+func (d *driver) verifyCrash(fsys *vfs.MemFS, m *model, what string) {
+	s, err := topiclog.Open(d.options(fsys))
+	if err != nil {
+		d.t.Errorf("seed %d, operation %d: %s: %v", d.seed, d.ops, what, err)
+		return
+	}
+	d.compare(s, m, what)
+	// Appends go on, offsets are never given twice, and a second crash right
+	// after loses nothing either.
+	for _, name := range slices.Sorted(maps.Keys(m.topics)) {
+		tp, err := s.Topic(name)
+		if err != nil || m.maybeGone[name] {
+			continue
+		}
+		for i, p := range m.topics[name].parts {
+			if d.crashRng.IntN(3) > 0 {
+				continue
+			}
+			v := fmt.Sprintf("after-crash-%d", i)
+			res, err := s.Append(context.Background(), topiclog.AppendRequest{Partition: tp.Partitions[i].ID, Batches: batch(d.t, v)})
+			if err != nil {
+				d.t.Errorf("seed %d: %s: appending after the crash: %v", d.seed, what, err)
+				continue
+			}
+			if res.BaseOffset < p.next {
+				d.t.Errorf("seed %d, operation %d: %s: topic %s partition %d: offset %d was given again, %d is next",
+					d.seed, d.ops, what, name, i, res.BaseOffset, p.next)
+			}
+			// What may have been under way is settled by now.
+			got, err := readRecs(s, tp.Partitions[i].ID)
+			if err != nil {
+				d.t.Errorf("seed %d: %s: %v", d.seed, what, err)
+				continue
+			}
+			p.recs, p.maybeRecs, p.next = got, nil, res.BaseOffset+1
+		}
+	}
+	again := fsys.CrashClone(vfs.CrashOptions{})
+	if err := s.Close(); err != nil {
+		d.t.Errorf("seed %d: %s: closing: %v", d.seed, what, err)
+	}
+	s, err = topiclog.Open(d.options(again))
+	if err != nil {
+		d.t.Errorf("seed %d: %s, second crash: %v", d.seed, what, err)
+		return
+	}
+	d.compare(s, m, what+", second crash")
+	if err := s.Close(); err != nil {
+		d.t.Errorf("seed %d: %s: closing: %v", d.seed, what, err)
+	}
+}
+
+// readRecs reads a whole partition from its start.
+func readRecs(s *topiclog.Store, id topiclog.PartitionID) ([]mrec, error) {
+	st, err := s.State(id)
+	if err != nil {
+		return nil, err
+	}
+	var out []mrec
+	var dec record.Decoder
+	for at := st.Start; ; {
+		l, err := s.Fetch(context.Background(), topiclog.FetchRequest{Partition: id, Offset: at, MaxBytes: 10_000})
+		if err != nil {
+			return nil, err
+		}
+		if len(l.Chunks) == 0 {
+			l.Release()
+			return out, nil
+		}
+		for _, c := range l.Chunks {
+			for len(c) > 0 {
+				var b record.Batch
+				if b, c, err = record.Split(c); err != nil {
+					return nil, err
+				}
+				it, err := dec.Records(b)
+				if err != nil {
+					return nil, err
+				}
+				var r record.Record
+				for it.Next(&r) {
+					if r.Offset >= at {
+						out = append(out, mrec{r.Offset, string(r.Value)})
+					}
+				}
+				if it.Err() != nil {
+					return nil, it.Err()
+				}
+			}
+		}
+		at = l.NextOffset
+		l.Release()
+	}
+}
+
+// compare checks a store against the oracle.
+func (d *driver) compare(s *topiclog.Store, m *model, what string) {
+	bad := func(format string, args ...any) {
+		d.t.Errorf("seed %d, operation %d: %s: %s (recovery %+v)", d.seed, d.ops, what, fmt.Sprintf(format, args...), s.Status().Recovery)
+	}
+	for _, dm := range s.Status().Recovery.Damage {
+		if dm.Kind == topiclog.DamageRotten {
+			bad("a crash looks like rot: %s", dm)
+		}
+	}
+	for _, t := range s.Topics() {
+		if m.topics[t.Name] == nil && !m.maybeNew[t.Name] {
+			bad("topic %s should not be there", t.Name)
+		}
+	}
+	for name, mt := range m.topics {
+		tp, err := s.Topic(name)
+		if errors.Is(err, topiclog.ErrTopicNotFound) && m.maybeGone[name] {
+			continue
+		}
+		if err != nil || tp.ID != mt.id || len(tp.Partitions) < len(mt.parts) {
+			bad("topic %s: %v, id %s, want %s", name, err, tp.ID, mt.id)
+			continue
+		}
+		for i, p := range mt.parts {
+			if tp.Partitions[i].ID != p.id {
+				bad("topic %s partition %d has id %d, want %d", name, i, tp.Partitions[i].ID, p.id)
+				continue
+			}
+			d.comparePart(s, name, i, p, bad)
+		}
+	}
+}
+
+func (d *driver) comparePart(s *topiclog.Store, name string, i int, p *mpart, bad func(string, ...any)) {
+	st, err := s.State(p.id)
+	if err != nil {
+		bad("topic %s partition %d: %v", name, i, err)
+		return
+	}
+	if st.Start != p.start && st.Start != p.maybeStart {
+		bad("topic %s partition %d starts at %d, want %d or %d", name, i, st.Start, p.start, p.maybeStart)
+	}
+	got, err := readRecs(s, p.id)
+	if err != nil {
+		bad("topic %s partition %d: %v", name, i, err)
+		return
+	}
+	want := slices.DeleteFunc(slices.Clone(p.recs), func(r mrec) bool { return r.offset < st.Start })
+	n := 0
+	for n < len(got) && n < len(want) && got[n] == want[n] {
+		n++
+	}
+	switch {
+	case n < len(want) && !p.os:
+		bad("topic %s partition %d: acknowledged record %v is lost or changed; read %d of %d records, next %v", name, i, want[n], len(got), len(want), got[n:min(n+2, len(got))])
+		return
+	case n < len(want) && n < len(got):
+		bad("topic %s partition %d: read %v, want %v", name, i, got[n], want[n])
+		return
+	}
+	// The rest can only be a prefix of what was under way, in order.
+	rest := got[n:]
+	maybe := p.maybeRecs
+	for _, r := range rest {
+		if len(maybe) == 0 || r.value != maybe[0].value {
+			bad("topic %s partition %d: read %v, which nobody appended there", name, i, r)
+			return
+		}
+		maybe = maybe[1:]
+	}
+	cursor := int64(-1)
+	for _, c := range s.Cursors("group") {
+		if c.Partition == p.id {
+			cursor = c.Offset
+		}
+	}
+	if cursor != p.cursor && cursor != p.maybeCursor {
+		bad("topic %s partition %d: cursor %d, want %d or %d", name, i, cursor, p.cursor, p.maybeCursor)
+	}
+	notes, err := s.Notes(p.id, "job")
+	if err != nil {
+		bad("notes: %v", err)
+	}
+	if len(notes) < len(p.notes) && !p.os {
+		bad("topic %s partition %d: %d notes, want %d", name, i, len(notes), len(p.notes))
+	}
+	for k := range min(len(notes), len(p.notes)) {
+		if string(notes[k].Data) != p.notes[k] {
+			bad("topic %s partition %d: note %d is %q, want %q", name, i, k, notes[k].Data, p.notes[k])
+		}
+	}
+}
+
+// with changes the oracle under its lock.
+func (d *driver) with(f func()) {
+	d.m.mu.Lock()
+	defer d.m.mu.Unlock()
+	f()
+}
+
+func (d *driver) pick() (*mtopic, *mpart) {
+	names := slices.Sorted(maps.Keys(d.m.topics))
+	if len(names) == 0 {
+		return nil, nil
+	}
+	t := d.m.topics[names[d.rng.IntN(len(names))]]
+	return t, t.parts[d.rng.IntN(len(t.parts))]
+}
+
+func (d *driver) step() {
+	ctx := context.Background()
+	d.ops++
+	r := d.rng.IntN(100)
+	note := func(format string, args ...any) { d.log = append(d.log, fmt.Sprintf(format, args...)) }
+	switch t, p := d.pick(); {
+	case t == nil || r < 4 && len(d.m.topics) < 6:
+		d.createTopic(ctx)
+		note("create")
+	case r < 6 && len(d.m.topics) > 1:
+		note("delete %s", t.name)
+		d.with(func() { d.m.maybeGone[t.name] = true })
+		if err := d.s.DeleteTopic(ctx, t.name, false); err != nil {
+			d.fatalf("deleting: %v", err)
+		}
+		d.with(func() { delete(d.m.topics, t.name); delete(d.m.maybeGone, t.name) })
+	case r < 55:
+		note("append to %s", t.name)
+		d.appendBurst()
+	case r < 65:
+		note("cursor")
+		off := d.rng.Int64N(p.next + 1)
+		d.with(func() { p.maybeCursor = off })
+		if err := d.s.CommitCursors(ctx, "group", []topiclog.Cursor{{Partition: p.id, Offset: off}}); err != nil {
+			d.fatalf("committing a cursor: %v", err)
+		}
+		d.with(func() { p.cursor = off })
+	case r < 70:
+		note("flush")
+		if err := d.s.Flush(ctx); err != nil {
+			d.fatalf("flushing: %v", err)
+		}
+	case r < 75:
+		note("delete records")
+		st, err := d.s.State(p.id)
+		if err != nil {
+			d.fatalf("%v", err)
+		}
+		before := st.Start + d.rng.Int64N(st.HighWatermark-st.Start+1)
+		d.with(func() { p.maybeStart = before })
+		if _, err := d.s.DeleteRecords(ctx, p.id, before); err != nil {
+			d.fatalf("deleting records: %v", err)
+		}
+		d.with(func() {
+			p.start, p.maybeStart = before, before
+			p.recs = slices.DeleteFunc(p.recs, func(r mrec) bool { return r.offset < before })
+		})
+	case r < 78:
+		note("retention")
+		if _, err := d.s.RunRetention(ctx); err != nil {
+			d.fatalf("retention: %v", err)
+		}
+	case r < 83:
+		note("reopen")
+		if err := d.s.Close(); err != nil {
+			d.fatalf("closing: %v", err)
+		}
+		d.s = open(d.t, d.options(d.fs))
+		if !d.s.Status().Recovery.Clean {
+			d.fatalf("not clean after Close: %+v", d.s.Status().Recovery)
+		}
+		d.compare(d.s, d.m.clone(), "reopened")
+	default:
+		note("compare")
+		d.compare(d.s, d.m.clone(), "running")
+	}
+}
+
+func (d *driver) createTopic(ctx context.Context) {
+	d.vals++
+	name := fmt.Sprintf("topic-%d", d.vals)
+	n := 1 + d.rng.IntN(3)
+	isOS := d.rng.IntN(4) == 0
+	config := map[string]string{}
+	if isOS {
+		config["millrace.durability"] = "os"
+	}
+	d.with(func() { d.m.maybeNew[name] = true })
+	tp, err := d.s.CreateTopic(ctx, topiclog.TopicSpec{Name: name, Partitions: n, Config: config})
+	if err != nil {
+		d.fatalf("creating: %v", err)
+	}
+	mt := &mtopic{name: name, id: tp.ID}
+	for _, p := range tp.Partitions {
+		mt.parts = append(mt.parts, &mpart{id: p.ID, os: isOS, cursor: -1, maybeCursor: -1})
+	}
+	d.with(func() { d.m.topics[name] = mt; delete(d.m.maybeNew, name) })
+}
+
+// appendBurst appends to several partitions at once, so that groups hold several
+// entries, also of one partition.
+func (d *driver) appendBurst() {
+	type outcome struct {
+		res topiclog.AppendResult
+		err error
+	}
+	type job struct {
+		p    *mpart
+		vals []string
+		note string
+		ch   chan outcome
+	}
+	var jobs []job
+	for range 1 + d.rng.IntN(6) {
+		_, p := d.pick()
+		j := job{p: p, ch: make(chan outcome, 1)}
+		for range 1 + d.rng.IntN(3) {
+			d.vals++
+			j.vals = append(j.vals, fmt.Sprintf("%d-%0*d", d.vals, 1+d.rng.IntN(3000), 0))
+		}
+		if d.rng.IntN(5) == 0 {
+			j.note = "note of " + j.vals[0][:4]
+		}
+		jobs = append(jobs, j)
+	}
+	d.with(func() {
+		for _, j := range jobs {
+			for _, v := range j.vals {
+				j.p.maybeRecs = append(j.p.maybeRecs, mrec{-1, v})
+			}
+		}
+	})
+	for _, j := range jobs {
+		req := topiclog.AppendRequest{Partition: j.p.id, Batches: batch(d.t, j.vals...)}
+		if j.note != "" {
+			req.NoteKey, req.Note = "job", []byte(j.note)
+		}
+		d.s.AppendAsync(req, func(res topiclog.AppendResult, err error) {
+			if err == nil {
+				d.with(func() { d.acked(j.p, res, j.vals, j.note) })
+			}
+			j.ch <- outcome{res, err}
+		})
+	}
+	for _, j := range jobs {
+		if o := <-j.ch; o.err != nil {
+			d.fatalf("appending: %v", o.err)
+		}
+	}
+}
+
+// acked moves an append from what may be there to what must be.
+func (d *driver) acked(p *mpart, res topiclog.AppendResult, vals []string, note string) {
+	for i, v := range vals {
+		p.recs = append(p.recs, mrec{res.BaseOffset + int64(i), v})
+	}
+	p.next = res.LastOffset + 1
+	p.maybeRecs = p.maybeRecs[len(vals):]
+	if note != "" {
+		p.notes = append(p.notes, note)
+	}
+}
+
+func TestModel(t *testing.T) {
+	runs, steps := 4, 60
+	first := uint64(1)
+	if v := os.Getenv("MILLRACE_MODEL_RUNS"); v != "" {
+		n, err := strconv.Atoi(v)
+		check(t, err)
+		runs, steps, first = n, 150, 1000
+	}
+	for seed := first; seed < first+uint64(runs); seed++ {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			mem := vfs.NewMem()
+			d := &driver{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), crashRng: rand.New(rand.NewPCG(seed, 2)), mem: mem,
+				m: &model{topics: map[string]*mtopic{}, maybeNew: map[string]bool{}, maybeGone: map[string]bool{}}}
+			d.fs = vfs.NewFault(mem, vfs.InjectorFunc(d.inject))
+			d.s = open(t, d.options(d.fs))
+			for range steps {
+				d.step()
+				if t.Failed() {
+					d.fatalf("stopped")
+				}
+			}
+			check(t, d.s.Close())
+			t.Logf("seed %d: %d operations, %d crashes", seed, d.ops, d.crashes)
+		})
+	}
+}
