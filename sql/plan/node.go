@@ -1,6 +1,9 @@
 package plan
 
 import (
+	"sort"
+	"strings"
+
 	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/expr/fn"
 	"github.com/millrace/millrace/sql/catalog"
@@ -311,4 +314,35 @@ func Scans(n Node) []*Scan {
 		return true
 	})
 	return out
+}
+
+// StatePath identifies the operator's state: the path of its clause, its kind,
+// its keys and window. Names of outputs, formatting and the order of columns
+// are no part of it.
+func (n *Aggregate) StatePath() string {
+	var keys []string
+	for _, k := range n.Keys {
+		if c, ok := ColumnByID(n.Input.Columns(), k); ok {
+			keys = append(keys, keyText(n.Input, c))
+		}
+	}
+	sort.Strings(keys)
+	s := n.Path + "[" + strings.Join(keys, ", ")
+	if n.Window != nil {
+		s += "; " + n.Window.String()
+	}
+	return s + "]"
+}
+
+// keyText is the expression behind a key column, so that an alias below does
+// not change it.
+func keyText(in Node, c *Column) string {
+	if p, ok := in.(*Project); ok {
+		for i := range p.Cols {
+			if p.Cols[i].ID == c.ID {
+				return p.Exprs[i].String()
+			}
+		}
+	}
+	return c.Name
 }

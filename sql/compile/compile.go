@@ -1,0 +1,306 @@
+package compile
+
+import (
+	"path"
+	"strings"
+
+	"github.com/millrace/millrace/runtime/expr/fn"
+	rt "github.com/millrace/millrace/runtime/types"
+	"github.com/millrace/millrace/sql/catalog"
+	"github.com/millrace/millrace/sql/diag"
+	"github.com/millrace/millrace/sql/plan"
+	"github.com/millrace/millrace/sql/syntax"
+)
+
+// Compile parses, binds, checks and plans the files. The list holds every
+// diagnostic, sorted by place and without duplicates; with an error in it the
+// Unit has no jobs and the session is as it was. The Unit is never nil.
+func Compile(files []Source, opts Options) (*Unit, diag.List) {
+	c := newCompiler(files, opts)
+	for _, f := range files {
+		script, ds := syntax.Parse(diag.NewFile(f.Name, f.Text), syntax.Options{Vars: opts.vars()})
+		c.diags.Add(ds...)
+		for _, s := range script.Stmts {
+			c.statement(s)
+		}
+	}
+	c.finish()
+	return c.unit, c.diags.Sorted().Dedup()
+}
+
+func (o Options) vars() syntax.Vars {
+	if o.Vars == nil {
+		return syntax.MapVars{}
+	}
+	return o.Vars
+}
+
+// compiler is one run of Compile. It works on copies of the session's catalog
+// and settings.
+type compiler struct {
+	opts     Options
+	unit     *Unit
+	diags    diag.List
+	catalog  *catalog.Catalog
+	settings *catalog.Settings
+	binder   *plan.Binder
+	wide     *fn.Library // SUM widened
+	narrow   *fn.Library
+
+	inserts []boundInsert
+	queries []boundQuery
+	// batch and zone under which the first INSERT was bound: one job has one.
+	first *boundInsert
+}
+
+// boundInsert is an INSERT with the planner settings it was bound under.
+type boundInsert struct {
+	plan  *plan.Insert
+	stmt  int // index in unit.Statements
+	batch bool
+	zone  *rt.Zone
+	at    diag.Span
+}
+
+type boundQuery struct {
+	out  *plan.Output
+	stmt int
+	mode modeOf
+}
+
+// modeOf is what a statement was bound under.
+type modeOf struct {
+	batch bool
+	zone  *rt.Zone
+}
+
+func newCompiler(files []Source, opts Options) *compiler {
+	session := opts.Session
+	if session == nil {
+		session = NewSession()
+	}
+	c := &compiler{opts: opts, unit: &Unit{Session: session}, catalog: session.Catalog.Clone(), settings: session.Settings.Clone()}
+	c.settings.Strict = opts.Mode != ModeSQL
+	c.unit.Name = opts.JobName
+	if c.unit.Name == "" && len(files) > 0 {
+		c.unit.Name = strings.TrimSuffix(path.Base(files[len(files)-1].Name), ".sql")
+	}
+	c.binder = &plan.Binder{Catalog: c.catalog, Diags: &c.diags, ReadToNow: opts.Mode == ModeSQL || opts.Mode == ModePreview}
+	c.libraries()
+	return c
+}
+
+func (c *compiler) libraries() {
+	c.wide, c.narrow = c.opts.Functions, c.opts.NarrowSums
+	var err error
+	if c.wide == nil {
+		if c.wide, err = fn.NewLibrary(fn.LibraryOptions{}); err != nil {
+			c.diags.Errorf(diag.CodeInternal, diag.Span{}, "building the function library: %s", err)
+			c.wide = &fn.Library{}
+		}
+	}
+	if c.narrow == nil {
+		if c.narrow, err = fn.NewLibrary(fn.LibraryOptions{NoSumWidening: true}); err != nil {
+			c.diags.Errorf(diag.CodeInternal, diag.Span{}, "building the function library: %s", err)
+			c.narrow = &fn.Library{}
+		}
+	}
+	c.applySettings()
+}
+
+// applySettings hands planner settings to the binder.
+func (c *compiler) applySettings() {
+	zone, err := c.settings.Zone(c.opts.Zone)
+	if err != nil {
+		c.diags.Errorf(diag.CodeBadOption, diag.Span{}, "%s", err)
+		zone = rt.UTC()
+	}
+	c.binder.Zone = zone
+	c.binder.Batch = c.settings.Batch()
+	if _, _, set := c.settings.Lookup("execution.runtime-mode"); !set && c.opts.Mode == ModeSQL {
+		c.binder.Batch = true
+	}
+	c.binder.Functions = c.wide
+	if !c.settings.Bool("millrace.sum-widening") {
+		c.binder.Functions = c.narrow
+	}
+}
+
+func (c *compiler) builder() *catalog.Builder {
+	return &catalog.Builder{Catalog: c.catalog, Registry: c.opts.Registry, Typer: c.binder, Diags: &c.diags}
+}
+
+func (c *compiler) add(s Statement) int {
+	c.unit.Statements = append(c.unit.Statements, s)
+	return len(c.unit.Statements) - 1
+}
+
+func (c *compiler) statement(s syntax.Stmt) {
+	switch s := s.(type) {
+	case *syntax.BadStmt:
+		if s.Declares != nil {
+			c.broken(s.Declares)
+		}
+	case *syntax.Set:
+		c.set(s)
+	case *syntax.Reset:
+		c.settings.Reset(s.Key, &c.diags)
+		c.applySettings()
+		c.add(Statement{Kind: KindSetting, AST: s})
+	case *syntax.CreateTable:
+		c.createTable(s)
+	case *syntax.CreateView:
+		c.createView(s)
+	case *syntax.CreateWideTable:
+		c.createWide(s)
+	case *syntax.Insert:
+		c.insert(s, []*syntax.Insert{s})
+	case *syntax.StatementSet:
+		c.insert(s, s.Inserts)
+	case *syntax.QueryStmt:
+		c.query(s)
+	case *syntax.Explain:
+		c.explain(s)
+	case *syntax.ForEach:
+		c.diags.Errorf(diag.CodeNotYet, s.Span().StartOnly().To(s.Var.Span()), "FOR EACH is not supported yet")
+	default:
+		c.interactive(s)
+	}
+}
+
+func (c *compiler) broken(n *syntax.Name) {
+	if _, taken := c.catalog.Lookup(n.Last().Name); !taken {
+		c.catalog.Add(&catalog.Broken{Name: n.Last().Name, Span: n.Span()}, n.Span())
+	}
+}
+
+func (c *compiler) set(s *syntax.Set) {
+	if s.Key == nil || s.Value == nil {
+		if c.opts.Mode != ModeSQL {
+			c.diags.Errorf(diag.CodeStatementInJob, s.Span(), "SET without a value shows settings; a job file has no one to show them to").
+				WithHelp("write SET 'key' = 'value'")
+			return
+		}
+		rows := c.settings.Rows()
+		if s.Key != nil {
+			rows = nil
+			if v, _, ok := c.settings.Lookup(s.Key.Value); ok {
+				rows = [][]string{{s.Key.Value, v}}
+			}
+		}
+		c.add(Statement{Kind: KindText, AST: s, Result: &Result{Columns: []string{"key", "value"}, Rows: rows}})
+		return
+	}
+	c.settings.Set(s.Key, s.Value, &c.diags)
+	c.applySettings()
+	c.add(Statement{Kind: KindSetting, AST: s})
+}
+
+func (c *compiler) simpleName(n *syntax.Name) bool {
+	if len(n.Parts) > 1 {
+		c.diags.Errorf(diag.CodeNotYet, n.Span(), "a catalog or database in a table's name is not supported yet").
+			WithHelp("write the table's name alone")
+		c.broken(n)
+		return false
+	}
+	return true
+}
+
+func (c *compiler) exists(name *syntax.Name, ifNotExists bool) bool {
+	old, ok := c.catalog.Lookup(name.Last().Name)
+	if !ok {
+		return false
+	}
+	if _, broken := old.(*catalog.Broken); broken {
+		return false
+	}
+	return ifNotExists
+}
+
+func (c *compiler) createTable(s *syntax.CreateTable) {
+	if !c.simpleName(s.Name) || c.exists(s.Name, s.IfNotExists) {
+		return
+	}
+	t, ok := c.builder().Table(s)
+	if !ok {
+		c.broken(s.Name)
+		return
+	}
+	c.diags.Add(c.catalog.Add(t, s.Name.Span()))
+	c.add(Statement{Kind: KindDDL, AST: s, Result: sentence("table " + t.Name + " created")})
+}
+
+func (c *compiler) createView(s *syntax.CreateView) {
+	if !c.simpleName(s.Name) || c.exists(s.Name, s.IfNotExists) {
+		return
+	}
+	v := &catalog.View{Name: s.Name.Last().Name, Columns: s.Columns, Query: s.Query, Span: s.Name.Span()}
+	if !c.binder.View(v) {
+		c.broken(s.Name)
+		return
+	}
+	c.diags.Add(c.catalog.Add(v, s.Name.Span()))
+	c.add(Statement{Kind: KindDDL, AST: s, Result: sentence("view " + v.Name + " created")})
+}
+
+func (c *compiler) createWide(s *syntax.CreateWideTable) {
+	if !c.simpleName(s.Name) || c.exists(s.Name, s.IfNotExists) {
+		return
+	}
+	t, ins := c.binder.WideTable(s, c.builder())
+	if t == nil {
+		c.broken(s.Name)
+		return
+	}
+	if d := c.catalog.Add(t, s.Name.Span()); d != nil {
+		c.diags.Add(d)
+		return
+	}
+	at := c.add(Statement{Kind: KindDDL, AST: s, Result: sentence("wide table " + t.Name + " created")})
+	if c.opts.Mode != ModeSQL {
+		c.keep(ins, at, s.Name.Span())
+	}
+}
+
+func sentence(s string) *Result { return &Result{Columns: []string{"result"}, Rows: [][]string{{s}}} }
+
+func (c *compiler) insert(s syntax.Stmt, inserts []*syntax.Insert) {
+	at := c.add(Statement{Kind: KindInsert, AST: s})
+	for _, i := range inserts {
+		if ins := c.binder.Insert(i); ins != nil {
+			c.keep(ins, at, i.Target.Span())
+		}
+	}
+}
+
+// keep notes a bound INSERT. All INSERTs of a job share one mode and zone.
+func (c *compiler) keep(ins *plan.Insert, stmt int, at diag.Span) {
+	b := boundInsert{plan: ins, stmt: stmt, batch: c.binder.Batch, zone: c.binder.Zone, at: at}
+	if c.opts.Mode != ModeSQL && len(c.inserts) > 0 {
+		f := c.inserts[0]
+		if f.batch != b.batch || f.zone.String() != b.zone.String() {
+			what := "'execution.runtime-mode'"
+			if f.batch == b.batch {
+				what = "'table.local-time-zone'"
+			}
+			c.diags.Errorf(diag.CodeConflictingSetting, at, "the INSERTs of one job need one %s", what).
+				WithNote(f.at, "this one was bound under another value").
+				WithHelp("set it once, at the top of the file")
+		}
+	}
+	c.inserts = append(c.inserts, b)
+}
+
+func (c *compiler) query(s *syntax.QueryStmt) {
+	if c.opts.Mode != ModeSQL {
+		c.diags.Errorf(diag.CodeSelectInJob, s.Span(), "a job file has no place for the rows of a bare SELECT").
+			WithHelp("write INSERT INTO a table, or run the query with: millrace sql -e")
+		return
+	}
+	out := c.binder.Query(s.Query)
+	at := c.add(Statement{Kind: KindQuery, AST: s})
+	if out != nil {
+		c.queries = append(c.queries, boundQuery{out: out, stmt: at, mode: modeOf{c.binder.Batch, c.binder.Zone}})
+		c.unit.Statements[at].Schema = plan.SchemaOf(out.Columns())
+	}
+}

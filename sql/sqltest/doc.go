@@ -1,0 +1,13 @@
+// Package sqltest has connectors for tests of the front end: the surface of
+// the real ones (names, options, metadata, what they can do), and rows in
+// memory instead of systems.
+//
+//	given       source: rows that a test puts in (Given)
+//	log         source and sink, insert only; json, with metadata
+//	filesystem  source (bounded) and sink with table partitions
+//	upsert      sink that takes updates by primary key
+//	print       sink that takes every kind of row
+//
+// log, filesystem, upsert and print cannot be opened; they are there to be
+// bound. Nothing here is used outside of tests.
+package sqltest
