@@ -1,0 +1,30 @@
+// Package state keeps what keyed stages remember: hash tables with typed keys,
+// and the encoding in which operators save and restore them.
+//
+// A [Keys] is a set of keys, each a row of typed columns, with a dense slot
+// number; aggregates are columns by slot beside it. The hash of a key is xxh64
+// of its canonical encoding (docs/format/value.md), so that it is the same
+// wherever and whenever it is computed; NULL is a key like any other.
+//
+// A key belongs to one of 256 key groups for ever ([GroupOf]); a subtask owns a
+// range of them ([RangeOf]). Restoring at another parallelism gives each subtask
+// the keys of its range. Wherever keys are ordered in a store, the group comes
+// first, as two bytes ([AppendGroup]).
+//
+// Saved state is [Section]s, one an operator:
+//
+//	+------------------+-----+----------------------------+
+//	| count            |     | crc32c of everything before |
+//	+------------------+-----+----------------------------+
+//	section: path, kind, fingerprint (8), payload length, payload
+//
+// docs/format/checkpoint.md has the fields. Columns in a payload are written by
+// [AppendVec] without their types: the fingerprint guards those.
+//
+// What it is not: tables do not spill. All state is in memory, within a budget
+// that the stage enforces by an error which says what to do.
+//
+// # Concurrency
+//
+// A Keys belongs to one goroutine.
+package state

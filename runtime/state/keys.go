@@ -1,0 +1,157 @@
+package state
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/types"
+)
+
+// Keys is a set of keys with dense slots 0..Len()-1 in the order of their first
+// row. Keys are never removed one by one: a window's table is dropped whole.
+type Keys struct {
+	cols   []batch.Vec
+	hashes []uint64
+	index  []int32 // open addressing: slot+1, 0 is free
+	mask   uint64
+}
+
+// NewKeys returns an empty set of keys of the given column types; none: there is
+// one key.
+func NewKeys(columns []types.Type) *Keys {
+	k := &Keys{cols: make([]batch.Vec, len(columns)), index: make([]int32, 16), mask: 15}
+	for i, t := range columns {
+		k.cols[i].Reset(t, 0)
+	}
+	return k
+}
+
+// Len is the number of keys.
+func (k *Keys) Len() int { return len(k.hashes) }
+
+// Columns are the keys' columns by slot. They are to be read only, and change
+// with the next Find.
+func (k *Keys) Columns() []batch.Vec { return k.cols }
+
+// Hash is the hash of a slot's key.
+func (k *Keys) Hash(slot int) uint64 { return k.hashes[slot] }
+
+// Hashes are the hashes by slot.
+func (k *Keys) Hashes() []uint64 { return k.hashes }
+
+// Find sets slots[row] for the rows of sel to the slots of their keys, making new
+// ones for new keys. cols are the key columns, of any encoding and without
+// errors, hashes the key hashes by row.
+func (k *Keys) Find(cols []*batch.Vec, hashes []uint64, sel batch.Sel, slots []int32) {
+	for _, row := range sel {
+		slots[row] = k.find(cols, hashes[row], int(row))
+	}
+}
+
+func (k *Keys) find(cols []*batch.Vec, hash uint64, row int) int32 {
+	for at := hash & k.mask; ; at = (at + 1) & k.mask {
+		s := k.index[at]
+		if s == 0 {
+			return k.insert(cols, hash, row, at)
+		}
+		if k.hashes[s-1] == hash && k.equal(int(s-1), cols, row) {
+			return s - 1
+		}
+	}
+}
+
+func (k *Keys) insert(cols []*batch.Vec, hash uint64, row int, at uint64) int32 {
+	slot := len(k.hashes)
+	for i := range k.cols {
+		k.cols[i].Append(cols[i], row)
+	}
+	k.hashes = append(k.hashes, hash)
+	k.index[at] = int32(slot) + 1
+	if uint64(len(k.hashes))*4 > uint64(len(k.index))*3 {
+		k.grow()
+	}
+	return int32(slot)
+}
+
+func (k *Keys) grow() {
+	k.index = make([]int32, 2*len(k.index))
+	k.mask = uint64(len(k.index) - 1)
+	for slot, h := range k.hashes {
+		at := h & k.mask
+		for k.index[at] != 0 {
+			at = (at + 1) & k.mask
+		}
+		k.index[at] = int32(slot) + 1
+	}
+}
+
+func (k *Keys) equal(slot int, cols []*batch.Vec, row int) bool {
+	for i := range k.cols {
+		if !sameValue(&k.cols[i], slot, cols[i], row) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameValue compares a row of a Flat Vec with one of any encoding and the same
+// type; NULL equals NULL, as in GROUP BY.
+func sameValue(a *batch.Vec, i int, b *batch.Vec, j int) bool {
+	null := b.IsNull(j)
+	if a.IsNull(i) != null {
+		return false
+	}
+	if null {
+		return true
+	}
+	for b.Enc == batch.Dict {
+		b, j = b.Dict, int(b.Codes[j])
+	}
+	switch a.Type.Physical() {
+	case types.PhysBool:
+		return a.Bools.Get(i) == b.Bool(j)
+	case types.PhysInt8, types.PhysInt16, types.PhysInt32, types.PhysInt64:
+		return a.Int64(i) == b.Int64(j)
+	case types.PhysFloat32, types.PhysFloat64:
+		x, y := a.Float64(i), b.Float64(j)
+		return x == y || math.IsNaN(x) && math.IsNaN(y)
+	case types.PhysDecimal128:
+		return a.D128[i] == b.D128[b.Index(j)]
+	case types.PhysBytes:
+		return bytes.Equal(a.Bytes(i), b.Bytes(j))
+	}
+	return batch.ValueEqual(a, i, b, j)
+}
+
+// Bytes is the memory held.
+func (k *Keys) Bytes() int64 {
+	n := int64(8*cap(k.hashes) + 4*cap(k.index))
+	for i := range k.cols {
+		n += VecBytes(&k.cols[i])
+	}
+	return n
+}
+
+// VecBytes is the memory that a Vec holds.
+func VecBytes(v *batch.Vec) int64 {
+	n := cap(v.Valid) + cap(v.Bools) + cap(v.I8) + 2*cap(v.I16) + 4*cap(v.I32) + 8*cap(v.I64) + 4*cap(v.F32) +
+		8*cap(v.F64) + 16*cap(v.D128) + 4*cap(v.Offsets) + cap(v.Data) + 4*cap(v.Codes)
+	sum := int64(n)
+	for _, c := range v.Children {
+		sum += VecBytes(c)
+	}
+	if v.Dict != nil {
+		sum += VecBytes(v.Dict)
+	}
+	return sum
+}
+
+// BatchBytes is the memory that a batch's columns hold.
+func BatchBytes(b *batch.Batch) int64 {
+	n := int64(4*cap(b.OffsetDelta) + 4*cap(b.RowIndex))
+	for i := range b.Cols {
+		n += VecBytes(&b.Cols[i])
+	}
+	return n
+}
