@@ -117,7 +117,7 @@ func (r Renderer) snippet(b *strings.Builder, s Span, sev Severity) {
 			n = last
 		}
 		source, carets := r.line(s, n)
-		fmt.Fprintf(b, " %*d | %s\n", gutter, n, source)
+		b.WriteString(strings.TrimRight(fmt.Sprintf(" %*d | %s", gutter, n, source), " ") + "\n")
 		if carets != "" {
 			fmt.Fprintf(b, " %*s | %s%s\n", gutter, "", strings.Repeat(" ", len(carets)-len(strings.TrimLeft(carets, " "))),
 				r.paint(severityColor(sev), strings.TrimLeft(carets, " ")))

@@ -12,6 +12,7 @@ import (
 // becomes a Bad token, so that parsing can go on.
 func Lex(f *diag.File, opts Options) ([]Token, diag.List) {
 	l := &lexer{file: f, text: f.Text(), opts: opts, loopVars: map[string]bool{}}
+	l.tokens = make([]Token, 0, len(l.text)/4+8) // a token takes three or four bytes of SQL
 	for _, v := range opts.LoopVars {
 		l.loopVars[v] = true
 	}

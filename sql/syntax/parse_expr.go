@@ -209,10 +209,10 @@ func (p *parser) predicate(left Expr, not bool) Expr {
 		in.Loc = p.since(left)
 		e = in
 	case p.accept("LIKE"):
-		e = p.like2(left, not, LikePattern, &h)
+		e = p.likeExpr(left, not, LikePattern, &h)
 	case p.is("SIMILAR"):
 		p.expect("SIMILAR", "TO")
-		e = p.like2(left, not, SimilarTo, &h)
+		e = p.likeExpr(left, not, SimilarTo, &h)
 	case p.accept("BETWEEN"):
 		b := &Between{Expr: left, Not: not}
 		if !p.accept("ASYMMETRIC") {
@@ -255,7 +255,7 @@ func (p *parser) inList(in *In, h *int) {
 	p.expectOp(")")
 }
 
-func (p *parser) like2(left Expr, not bool, kind LikeKind, h *int) Expr {
+func (p *parser) likeExpr(left Expr, not bool, kind LikeKind, h *int) Expr {
 	l := &LikeExpr{Kind: kind, Expr: left, Not: not, Pattern: p.exprAt(precLike + 1)}
 	*h = max(*h, p.height)
 	if p.accept("ESCAPE") {

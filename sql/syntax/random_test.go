@@ -87,4 +87,3 @@ func TestRandomExpressionsRoundTrip(t *testing.T) {
 		}
 	}
 }
-

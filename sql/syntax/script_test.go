@@ -111,7 +111,7 @@ SELECT 2;`
 
 // Depth and length are limited; nothing runs out of stack or time.
 func TestLimits(t *testing.T) {
-	n := 200_000
+	n := 60_000
 	deep := map[string]string{
 		"open brackets":    "SELECT " + strings.Repeat("(", n),
 		"brackets":         "SELECT " + strings.Repeat("(", n) + "1" + strings.Repeat(")", n),
