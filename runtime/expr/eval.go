@@ -30,7 +30,7 @@ func (r run) eval(id int) *batch.Vec {
 		v = &st.own[id]
 		v.SetConst(e.Value, 0, st.n)
 	case *Call:
-		v = r.call(id, n, e.Fn.Nulls, e.Fn.Determinism, e.Fn.Shallow)
+		v = r.call(id, n, e.Fn.Nulls, e.Determinism(), e.Fn.Shallow)
 	case *Cast:
 		v = r.call(id, n, fn.NullStrict, fn.Deterministic, false)
 	case *Logic:
@@ -166,11 +166,7 @@ func (r run) apply(id int, n *node, nulls fn.NullMode, shallow bool, args []*bat
 		st.bufs[id][0], st.bufs[id][1], st.pre[id] = good, bad, pre
 	}
 	if len(good) > 0 {
-		argID := -1
-		if len(n.args) > 0 {
-			argID = n.args[0]
-		}
-		r.ctx.Call(n.kernel, n.where, &st.slots[id], st.stamp, argID, args, good, out)
+		r.ctx.Call(n.kernel, n.where, &st.slots[id], st.stamp, args, good, out)
 	}
 	out.PadOffsets()
 	for _, row := range bad {

@@ -36,6 +36,9 @@ type Call struct {
 	Args  []Expr
 }
 
+// Determinism is that of the function, or of this call where it is weaker.
+func (e *Call) Determinism() fn.Determinism { return max(e.Fn.Determinism, e.Bound.Determinism) }
+
 // LogicOp is AND or OR.
 type LogicOp uint8
 
@@ -291,8 +294,8 @@ func Columns(exprs ...Expr) []int {
 func DeterminismOf(e Expr) fn.Determinism {
 	d := fn.Deterministic
 	Walk(e, func(n Expr) bool {
-		if c, ok := n.(*Call); ok && c.Fn.Determinism > d {
-			d = c.Fn.Determinism
+		if c, ok := n.(*Call); ok {
+			d = max(d, c.Determinism())
 		}
 		return true
 	})

@@ -104,7 +104,7 @@ func (p *Program) Eval(ctx *Context, in *batch.Batch, sel batch.Sel, out []batch
 	if sel == nil {
 		sel = ctx.All(in.Len)
 	}
-	st.stamp++
+	st.stamp = ctx.NextEval()
 	st.in, st.n, st.sels[0] = in, in.Len, sel
 	r := run{p: p, st: st, ctx: ctx}
 	for i, id := range p.roots {

@@ -5,10 +5,7 @@ import "slices"
 // builtins are the declarations in the order of the docs.
 func builtins() []*Function {
 	return slices.Concat(
-		comparisons(), logicals(), conditionals(), arithmetic(), mathFunctions(), stringFunctions(), patternFunctions(), encodeFunctions(),
+		comparisons(), logicals(), conditionals(), arithmetic(), mathFunctions(), stringFunctions(),
+		patternFunctions(), encodeFunctions(), temporalFunctions(), jsonFunctions(), collectionFunctions(),
 	)
 }
-func refusals() []Refusal                    { return nil }
-func aggregates(LibraryOptions) []*Aggregate { return nil }
-
-type jsonCache struct{}

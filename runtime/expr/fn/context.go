@@ -25,8 +25,9 @@ type Context struct {
 	where   string
 	scratch *any
 	stamp   uint64
-	argID   int
-	json    map[int]*jsonCache
+	evals   uint64
+	json    []*jsonCache
+	jsonAt  int
 	all     batch.Sel
 }
 
@@ -56,16 +57,26 @@ func (c *Context) All(n int) batch.Sel {
 	return c.all[:n:n]
 }
 
+// NextEval gives the number of a new evaluation, unique in the context; for
+// runtime/expr.
+func (c *Context) NextEval() uint64 {
+	c.evals++
+	return c.evals
+}
+
 // Call runs a kernel with the context of its call site. where is the text for
-// errors, scratch a slot that is kept between calls of that site, stamp a
-// number that changes whenever argument memory does, argID the identity of
-// the first argument. It is for runtime/expr.
-func (c *Context) Call(k Kernel, where string, scratch *any, stamp uint64, argID int,
+// errors, scratch a slot that is kept between calls of that site, stamp the
+// number of the evaluation, during which argument memory does not change. It
+// is for runtime/expr.
+func (c *Context) Call(k Kernel, where string, scratch *any, stamp uint64,
 	args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
-	w, s, st, id := c.where, c.scratch, c.stamp, c.argID
-	c.where, c.scratch, c.stamp, c.argID = where, scratch, stamp, argID
+	w, s := c.where, c.scratch
+	if stamp != c.stamp {
+		c.jsonAt = 0
+	}
+	c.where, c.scratch, c.stamp = where, scratch, stamp
 	k(c, args, sel, out)
-	c.where, c.scratch, c.stamp, c.argID = w, s, st, id
+	c.where, c.scratch = w, s
 }
 
 // Cut shortens a value for a message to 64 bytes, on a rune boundary.

@@ -91,6 +91,8 @@ type Bound struct {
 	Return types.Type
 	// Kernel is nil exactly for forms other than FormKernel.
 	Kernel Kernel
+	// Determinism weakens that of the function for this call.
+	Determinism Determinism
 }
 
 // Example is a call that docs print and a test runs.

@@ -130,7 +130,6 @@ func ceilFloor(name string, aliases []string, up bool) *Function {
 		f.Doc = "The largest integer not above x. With a unit (SECOND to YEAR) the start of that unit of a date or timestamp, in the session zone for TIMESTAMP_LTZ."
 		f.Examples = []Example{{"FLOOR(1.8)", "1"}, {"FLOOR(-1.2)", "-2"}, {"FLOOR(TIMESTAMP '1969-12-31 23:59:59', 'HOUR')", "1969-12-31 23:00:00"}}
 	}
-	f.UsesZone = true
 	f.Bind = func(args []Arg) (Bound, error) {
 		if err := count(name, args, 1, 2); err != nil {
 			return Bound{}, err

@@ -1,0 +1,3 @@
+package fn
+
+func aggregates(LibraryOptions) []*Aggregate { return nil }

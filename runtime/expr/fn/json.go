@@ -1,0 +1,445 @@
+package fn
+
+import (
+	"encoding/base64"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/types"
+)
+
+// The clauses of JSON functions are passed as string literals after the path:
+//
+//	JSON_VALUE(s, path [, onEmpty, emptyDefault, onError, errorDefault])
+//	    on...: 'NULL', 'ERROR', 'DEFAULT' (the default counts with DEFAULT only)
+//	JSON_QUERY(s, path [, wrapper, onEmpty, onError])
+//	    wrapper: 'WITHOUT', 'CONDITIONAL', 'UNCONDITIONAL'
+//	    on...: 'NULL', 'EMPTY ARRAY', 'EMPTY OBJECT', 'ERROR'
+//	JSON_EXISTS(s, path [, onError])  onError: 'TRUE', 'FALSE', 'UNKNOWN', 'ERROR'
+//	IS JSON(s [, kind])               kind: 'VALUE', 'SCALAR', 'ARRAY', 'OBJECT'
+func jsonFunctions() []*Function {
+	f := func(name string, syntax []string, doc string, bind func([]Arg) (Bound, error), ex ...Example) *Function {
+		return &Function{Name: name, Syntax: syntax, Category: CatJSON, Doc: doc, Bind: bind, Examples: ex}
+	}
+	jv := f("JSON_VALUE", []string{"JSON_VALUE(s, path [RETURNING type] [NULL | ERROR | DEFAULT v ON EMPTY] [NULL | ERROR | DEFAULT v ON ERROR])"},
+		"The scalar at a path of a JSON text, as STRING (a number as it is written) unless RETURNING says otherwise. Empty (no value, or JSON null) and error (no JSON text, no scalar, a missing member of a strict path) give NULL unless clauses say otherwise. Paths are strict unless they begin with lax.",
+		bindJSONValue, Example{`JSON_VALUE('{"a": true}', '$.a')`, "true"}, Example{`JSON_VALUE('{"a": {"b": [1.10, 2]}}', '$.a.b[0]')`, "1.10"},
+		Example{`JSON_VALUE('{"a": 1}', '$.x')`, "NULL"}, Example{`JSON_VALUE('{"a": 1}', 'lax $.x', 'DEFAULT', 'none', 'NULL', '')`, "none"}, Example{`JSON_VALUE('broken', '$.a')`, "NULL"})
+	jv.Nulls = NullCalled
+	is := f("IS JSON", []string{"s IS JSON [VALUE | SCALAR | ARRAY | OBJECT]"}, "TRUE if s is a JSON text (of that kind); FALSE for NULL.", bindIsJSON,
+		Example{`'{"a": 1}' IS JSON`, "TRUE"}, Example{`'[1' IS JSON`, "FALSE"}, Example{`'[1]' IS JSON ARRAY`, "TRUE"}, Example{`'1' IS JSON OBJECT`, "FALSE"})
+	is.Postfix, is.Nulls = true, NullCalled
+	return []*Function{
+		jv,
+		f("JSON_QUERY", []string{"JSON_QUERY(s, path [WITHOUT | WITH [CONDITIONAL | UNCONDITIONAL] ARRAY WRAPPER] [... ON EMPTY] [... ON ERROR])"},
+			"The object or array at a path of a JSON text, as compact JSON text. A scalar is an error without a wrapper. Empty and error give NULL unless clauses say otherwise.",
+			bindJSONQuery, Example{`JSON_QUERY('{"a": {"b": [1, 2]}}', '$.a')`, `{"b":[1,2]}`}, Example{`JSON_QUERY('{"a": 1}', '$.a')`, "NULL"},
+			Example{`JSON_QUERY('{"a": 1}', '$.a', 'CONDITIONAL', 'NULL', 'NULL')`, "[1]"}),
+		f("JSON_EXISTS", []string{"JSON_EXISTS(s, path [TRUE | FALSE | UNKNOWN | ERROR ON ERROR])"}, "TRUE if the path selects something of a JSON text. No JSON text gives FALSE unless ON ERROR says otherwise.",
+			bindJSONExists, Example{`JSON_EXISTS('{"a": null}', '$.a')`, "TRUE"}, Example{`JSON_EXISTS('{"a": 1}', '$.b')`, "FALSE"}),
+		f("JSON_STRING", []string{"JSON_STRING(v)"}, "Any value as JSON text. Times are strings in ISO form, bytes are Base64; NULL gives NULL.", bindJSONString,
+			Example{"JSON_STRING(1)", "1"}, Example{"JSON_STRING('a\"b')", `"a\"b"`}, Example{"JSON_STRING(ARRAY[1, NULL])", "[1,null]"}, Example{"JSON_STRING(MAP['k', TRUE])", `{"k":true}`}),
+		is,
+	}
+}
+
+// jsonAccess is what the functions with a path have in common.
+type jsonAccess struct {
+	path  *jsonPath // nil: from argument 1, row by row
+	found []int32
+}
+
+func bindPath(name string, args []Arg) (*jsonPath, error) {
+	s, ok := args[1].Text()
+	if !ok {
+		return nil, nil
+	}
+	p, err := compileJSONPath(s)
+	if err != nil {
+		return nil, argErrf(1, "path %s: %s", quote(s), err)
+	}
+	return p, nil
+}
+
+// row selects; state is the outcome before any clause is applied.
+type jsonState uint8
+
+const (
+	jsonOK jsonState = iota
+	jsonEmpty
+	jsonError
+	jsonFailed // an error value is set already
+)
+
+func (a *jsonAccess) row(ctx *Context, docs *jsonCache, args []*batch.Vec, i int32, out *batch.Vec) ([]int32, jsonState) {
+	p := a.path
+	if p == nil {
+		var err error
+		if p, err = compileJSONPath(string(text(args[1], i))); err != nil {
+			ctx.Fail(out, i, batch.CodeArgument, "path %s: %s", quote(text(args[1], i)), err)
+			return nil, jsonFailed
+		}
+	}
+	root, ok := docs.root(i)
+	if !ok {
+		return nil, jsonError
+	}
+	found, missing := p.find(a.found[:0], docs, text(args[0], i), root)
+	a.found = found
+	switch {
+	case missing && !p.wildcard():
+		return nil, jsonError
+	case len(found) == 0:
+		return nil, jsonEmpty
+	}
+	return found, jsonOK
+}
+
+// clause reads a literal behaviour argument.
+func clause(name string, args []Arg, i int, def string, allowed ...string) (string, error) {
+	if i >= len(args) {
+		return def, nil
+	}
+	s, ok := args[i].Text()
+	if s = strings.ToUpper(s); !ok || !slices.Contains(allowed, s) {
+		return "", argErrf(i, "%s: the clause must be one of %s", name, strings.Join(allowed, ", "))
+	}
+	return s, nil
+}
+
+func bindJSONValue(args []Arg) (Bound, error) {
+	const name = "JSON_VALUE"
+	if err := count(name, args, 2, 6); err != nil {
+		return Bound{}, err
+	}
+	b, err := bindFixed(name, args, tString, 4, nil, []param{pString, pString, pString, pString, pString, pString})
+	if err != nil {
+		return b, err
+	}
+	path, err := bindPath(name, args)
+	if err != nil {
+		return b, err
+	}
+	onEmpty, err := clause(name, args, 2, "NULL", "NULL", "ERROR", "DEFAULT")
+	if err != nil {
+		return b, err
+	}
+	onError, err := clause(name, args, 4, "NULL", "NULL", "ERROR", "DEFAULT")
+	if err != nil {
+		return b, err
+	}
+	b.Kernel = func(ctx *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
+		acc := jsonAccess{path: path}
+		docs := ctx.jsonDocs(args[0])
+		for _, i := range sel {
+			if null(args[0], i) || null(args[1], i) {
+				out.NullRow(int(i))
+				continue
+			}
+			found, st := acc.row(ctx, docs, args, i, out)
+			if st == jsonOK {
+				n := &docs.nodes[found[0]]
+				switch {
+				case len(found) > 1 || n.kind >= jsonArray:
+					st = jsonError
+				case n.kind == jsonNull:
+					st = jsonEmpty
+				default:
+					putScalar(out, i, n, text(args[0], i))
+				}
+			}
+			switch st {
+			case jsonEmpty:
+				jsonFallback(ctx, out, i, onEmpty, args, 3, "no value at the path")
+			case jsonError:
+				jsonFallback(ctx, out, i, onError, args, 5, "no JSON, no scalar, or a missing member")
+			}
+		}
+	}
+	return b, nil
+}
+
+func putScalar(out *batch.Vec, i int32, n *jsonNode, s []byte) {
+	out.BeginBytes(int(i))
+	switch {
+	case n.kind == jsonString && n.escaped:
+		out.Data = appendUnescaped(out.Data, s[n.start+1:n.end-1])
+	case n.kind == jsonString:
+		out.Data = append(out.Data, s[n.start+1:n.end-1]...)
+	default:
+		out.Data = append(out.Data, s[n.start:n.end]...)
+	}
+	out.EndBytes()
+}
+
+func jsonFallback(ctx *Context, out *batch.Vec, i int32, how string, args []*batch.Vec, def int, why string) {
+	switch {
+	case how == "ERROR":
+		ctx.Fail(out, i, batch.CodeArgument, "%s: %s in %s", "JSON", why, quote(text(args[0], i)))
+	case how == "DEFAULT" && def < len(args) && !null(args[def], i):
+		out.PutBytes(int(i), text(args[def], i))
+	default:
+		out.NullRow(int(i))
+	}
+}
+
+func bindJSONQuery(args []Arg) (Bound, error) {
+	const name = "JSON_QUERY"
+	b, err := bindFixed(name, args, tString, 3, nil, []param{pString, pString, pString, pString, pString})
+	if err != nil {
+		return b, err
+	}
+	path, err := bindPath(name, args)
+	if err != nil {
+		return b, err
+	}
+	wrapper, err := clause(name, args, 2, "WITHOUT", "WITHOUT", "CONDITIONAL", "UNCONDITIONAL")
+	if err != nil {
+		return b, err
+	}
+	behaviours := []string{"NULL", "EMPTY ARRAY", "EMPTY OBJECT", "ERROR"}
+	onEmpty, err := clause(name, args, 3, "NULL", behaviours...)
+	if err != nil {
+		return b, err
+	}
+	onError, err := clause(name, args, 4, "NULL", behaviours...)
+	if err != nil {
+		return b, err
+	}
+	b.Kernel = func(ctx *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
+		acc := jsonAccess{path: path}
+		docs := ctx.jsonDocs(args[0])
+		for _, i := range sel {
+			found, st := acc.row(ctx, docs, args, i, out)
+			if st == jsonOK && !putQuery(out, i, docs, found, wrapper, text(args[0], i)) {
+				st = jsonError
+				if len(found) == 1 && docs.nodes[found[0]].kind == jsonNull {
+					st = jsonEmpty
+				}
+			}
+			how := onError
+			if st == jsonEmpty {
+				how = onEmpty
+			}
+			if st == jsonOK || st == jsonFailed {
+				continue
+			}
+			switch how {
+			case "EMPTY ARRAY":
+				out.PutString(int(i), "[]")
+			case "EMPTY OBJECT":
+				out.PutString(int(i), "{}")
+			case "ERROR":
+				ctx.Fail(out, i, batch.CodeArgument, "no object or array at the path in %s", quote(text(args[0], i)))
+			default:
+				out.NullRow(int(i))
+			}
+		}
+	}
+	return b, nil
+}
+
+// putQuery writes the selected values; false if a scalar lacks its wrapper.
+func putQuery(out *batch.Vec, i int32, docs *jsonCache, found []int32, wrapper string, s []byte) bool {
+	wrap := wrapper == "UNCONDITIONAL"
+	if len(found) > 1 || docs.nodes[found[0]].kind < jsonArray {
+		if wrapper == "WITHOUT" {
+			return false
+		}
+		wrap = true
+	}
+	out.BeginBytes(int(i))
+	if wrap {
+		out.Data = append(out.Data, '[')
+	}
+	for k, f := range found {
+		if k > 0 {
+			out.Data = append(out.Data, ',')
+		}
+		n := &docs.nodes[f]
+		out.Data = appendCompact(out.Data, s[n.start:n.end])
+	}
+	if wrap {
+		out.Data = append(out.Data, ']')
+	}
+	out.EndBytes()
+	return true
+}
+
+func bindJSONExists(args []Arg) (Bound, error) {
+	const name = "JSON_EXISTS"
+	b, err := bindFixed(name, args, tBool, 1, nil, []param{pString, pString, pString})
+	if err != nil {
+		return b, err
+	}
+	path, err := bindPath(name, args)
+	if err != nil {
+		return b, err
+	}
+	onError, err := clause(name, args, 2, "FALSE", "TRUE", "FALSE", "UNKNOWN", "ERROR")
+	if err != nil {
+		return b, err
+	}
+	b.Kernel = func(ctx *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
+		acc := jsonAccess{path: path}
+		docs := ctx.jsonDocs(args[0])
+		for _, i := range sel {
+			_, st := acc.row(ctx, docs, args, i, out)
+			switch {
+			case st == jsonOK || st == jsonError && onError == "TRUE":
+				out.Bools.Set(int(i))
+			case st == jsonError && onError == "UNKNOWN":
+				out.NullRow(int(i))
+			case st == jsonError && onError == "ERROR":
+				ctx.Fail(out, i, batch.CodeArgument, "no JSON, or a missing member, in %s", quote(text(args[0], i)))
+			}
+		}
+	}
+	return b, nil
+}
+
+func bindIsJSON(args []Arg) (Bound, error) {
+	const name = "IS JSON"
+	b, err := bindFixed(name, args, tBool.NotNull(), 1, nil, []param{pString, pString})
+	if err != nil {
+		return b, err
+	}
+	b.Return = tBool.NotNull()
+	kind, err := clause(name, args, 1, "VALUE", "VALUE", "SCALAR", "ARRAY", "OBJECT")
+	if err != nil {
+		return b, err
+	}
+	b.Kernel = func(ctx *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
+		docs := ctx.jsonDocs(args[0])
+		for _, i := range sel {
+			if null(args[0], i) {
+				continue
+			}
+			root, ok := docs.root(i)
+			if !ok {
+				continue
+			}
+			k := docs.nodes[root].kind
+			if kind == "VALUE" || kind == "SCALAR" && k < jsonArray || kind == "ARRAY" && k == jsonArray || kind == "OBJECT" && k == jsonObject {
+				out.Bools.Set(int(i))
+			}
+		}
+	}
+	return b, nil
+}
+
+func bindJSONString(args []Arg) (Bound, error) {
+	if err := count("JSON_STRING", args, 1, 1); err != nil {
+		return Bound{}, err
+	}
+	t := args[0].Type
+	if t.Kind == types.Null {
+		t = tString
+	}
+	k := func(ctx *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
+		for _, i := range sel {
+			out.BeginBytes(int(i))
+			out.Data = AppendJSON(out.Data, args[0], int(i))
+			out.EndBytes()
+		}
+	}
+	return Bound{Params: []types.Type{t}, Return: tString.WithNullable(anyNullable(args)), Kernel: k}, nil
+}
+
+// AppendJSON appends row i of a Vec of any encoding as JSON text: numbers as
+// their SQL text (NaN and infinities as strings, which JSON lacks), times as
+// strings in ISO form (TIMESTAMP_LTZ in UTC with Z), bytes as Base64, NULL and
+// errors as null.
+func AppendJSON(dst []byte, v *batch.Vec, i int) []byte {
+	if v.IsNull(i) {
+		return append(dst, "null"...)
+	}
+	if v.Enc == batch.Dict {
+		return AppendJSON(dst, v.Dict, int(v.Codes[i]))
+	}
+	i = v.Index(i)
+	switch t := v.Type; t.Kind {
+	case types.Boolean:
+		if v.Bools.Get(i) {
+			return append(dst, "true"...)
+		}
+		return append(dst, "false"...)
+	case types.Char, types.Varchar:
+		return AppendJSONString(dst, v.Bytes(i))
+	case types.Binary, types.Varbinary:
+		return append(base64.StdEncoding.AppendEncode(append(dst, '"'), v.Bytes(i)), '"')
+	case types.Float, types.Double:
+		if f := v.Float64(i); math.IsNaN(f) || math.IsInf(f, 0) {
+			return append(batch.AppendText(append(dst, '"'), v, i, nil), '"')
+		}
+	case types.Timestamp, types.TimestampLTZ:
+		dst = types.AppendTimestamp(append(dst, '"'), v.I64[i], t, 'T')
+		if t.Kind == types.TimestampLTZ {
+			dst = append(dst, 'Z')
+		}
+		return append(dst, '"')
+	case types.Date, types.Time, types.IntervalDaySecond, types.IntervalYearMonth:
+		return append(batch.AppendText(append(dst, '"'), v, i, nil), '"')
+	case types.Array:
+		dst = append(dst, '[')
+		from, to := v.Range(i)
+		for k := from; k < to; k++ {
+			if k > from {
+				dst = append(dst, ',')
+			}
+			dst = AppendJSON(dst, v.Children[0], k)
+		}
+		return append(dst, ']')
+	case types.Map:
+		dst = append(dst, '{')
+		from, to := v.Range(i)
+		for k := from; k < to; k++ {
+			if k > from {
+				dst = append(dst, ',')
+			}
+			dst = AppendJSONString(dst, batch.AppendText(nil, v.Children[0], k, nil))
+			dst = AppendJSON(append(dst, ':'), v.Children[1], k)
+		}
+		return append(dst, '}')
+	case types.Row:
+		dst = append(dst, '{')
+		for k, c := range v.Children {
+			if k > 0 {
+				dst = append(dst, ',')
+			}
+			dst = AppendJSONString(dst, []byte(t.Fields[k].Name))
+			dst = AppendJSON(append(dst, ':'), c, i)
+		}
+		return append(dst, '}')
+	}
+	return batch.AppendText(dst, v, i, nil)
+}
+
+// AppendJSONString appends a JSON string; only what must be escaped is.
+func AppendJSONString(dst, s []byte) []byte {
+	const digits = "0123456789abcdef"
+	dst = append(dst, '"')
+	for _, c := range s {
+		switch {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+		case c == '\n':
+			dst = append(dst, '\\', 'n')
+		case c == '\r':
+			dst = append(dst, '\\', 'r')
+		case c == '\t':
+			dst = append(dst, '\\', 't')
+		case c == '\b':
+			dst = append(dst, '\\', 'b')
+		case c == '\f':
+			dst = append(dst, '\\', 'f')
+		case c < 0x20:
+			dst = append(dst, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return append(dst, '"')
+}

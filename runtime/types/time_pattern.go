@@ -1,0 +1,459 @@
+package types
+
+import (
+	"fmt"
+	"strings"
+)
+
+// TimePattern is a compiled Java date pattern (java.time.DateTimeFormatter),
+// in English: letters y u M L d D E a H k K h m s S Q, 'quoted text',
+// optional parts in [ ]. Letters for week-based years and for zones are
+// refused: a TIMESTAMP has no zone, and weeks depend on a locale.
+//
+// It is immutable.
+type TimePattern struct {
+	items []patternItem
+	src   string
+}
+
+// patternItem is a field (letter, count) or literal text. An optional part is
+// an item of letter '[' with its items inside.
+type patternItem struct {
+	letter   byte // 0 for a literal
+	count    int
+	text     string
+	optional []patternItem
+}
+
+// PatternError is a mistake in a pattern.
+type PatternError struct {
+	Offset int // byte position in the pattern
+	Msg    string
+}
+
+// Error implements error.
+func (e *PatternError) Error() string { return e.Msg }
+
+// CompileTimePattern reads a pattern; its errors are *PatternError.
+func CompileTimePattern(src string) (*TimePattern, error) {
+	items, end, err := compileItems(src, 0, false)
+	if err != nil {
+		return nil, err
+	}
+	if end < len(src) {
+		return nil, &PatternError{Offset: end, Msg: "] without ["}
+	}
+	return &TimePattern{items: items, src: src}, nil
+}
+
+func compileItems(src string, i int, inside bool) ([]patternItem, int, error) {
+	var items []patternItem
+	lit := func(s string) {
+		if n := len(items); n > 0 && items[n-1].letter == 0 {
+			items[n-1].text += s
+			return
+		}
+		items = append(items, patternItem{text: s})
+	}
+	for i < len(src) {
+		c := src[i]
+		switch {
+		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
+			n := 1
+			for i+n < len(src) && src[i+n] == c {
+				n++
+			}
+			if err := checkField(c, n, i); err != nil {
+				return nil, 0, err
+			}
+			items = append(items, patternItem{letter: c, count: n})
+			i += n
+		case c == '\'':
+			s, n := quotedText(src[i:])
+			if n < 0 {
+				return nil, 0, &PatternError{Offset: i, Msg: "open quote"}
+			}
+			lit(s)
+			i += n
+		case c == '[':
+			sub, end, err := compileItems(src, i+1, true)
+			if err != nil {
+				return nil, 0, err
+			}
+			if end >= len(src) {
+				return nil, 0, &PatternError{Offset: i, Msg: "[ without ]"}
+			}
+			items = append(items, patternItem{letter: '[', optional: sub})
+			i = end + 1
+		case c == ']':
+			return items, i, nil
+		case c == '{' || c == '}' || c == '#':
+			return nil, 0, &PatternError{Offset: i, Msg: fmt.Sprintf("%q is reserved; quote it", c)}
+		default:
+			lit(src[i : i+1])
+			i++
+		}
+	}
+	return items, i, nil
+}
+
+// quotedText reads 'text' with ” for a quote; ” alone is a quote.
+func quotedText(s string) (string, int) {
+	if len(s) > 1 && s[1] == '\'' {
+		return "'", 2
+	}
+	var b strings.Builder
+	for i := 1; i < len(s); i++ {
+		if s[i] == '\'' {
+			if i+1 < len(s) && s[i+1] == '\'' {
+				i++
+			} else {
+				return b.String(), i + 1
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return "", -1
+}
+
+func checkField(c byte, n, at int) error {
+	limit := 0
+	switch c {
+	case 'y', 'u', 'S':
+		limit = 9
+	case 'M', 'L', 'E':
+		limit = 4
+	case 'd', 'H', 'k', 'K', 'h', 'm', 's', 'Q':
+		limit = 2
+	case 'D':
+		limit = 3
+	case 'a':
+		limit = 1
+	case 'Y', 'w', 'W', 'e', 'c':
+		return &PatternError{Offset: at, Msg: fmt.Sprintf("%q is a week-based field; use y, M and d", strings.Repeat(string(c), n))}
+	case 'z', 'Z', 'X', 'x', 'V', 'O':
+		return &PatternError{Offset: at, Msg: fmt.Sprintf("%q is a time zone, which the value does not have", strings.Repeat(string(c), n))}
+	default:
+		return &PatternError{Offset: at, Msg: fmt.Sprintf("unknown pattern letter %q", c)}
+	}
+	if n > limit {
+		return &PatternError{Offset: at, Msg: fmt.Sprintf("%q: at most %d letters", strings.Repeat(string(c), n), limit)}
+	}
+	return nil
+}
+
+// String is the pattern as written.
+func (p *TimePattern) String() string { return p.src }
+
+var monthNames = [...]string{"January", "February", "March", "April", "May", "June", "July", "August",
+	"September", "October", "November", "December"}
+
+var dayNames = [...]string{"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"}
+
+// isoWeekday is 1 (Monday) to 7.
+func isoWeekday(days int64) int { return int(FloorMod(days+3, 7)) + 1 }
+
+// Append writes a wall clock time; c.Days must be set.
+func (p *TimePattern) Append(dst []byte, c *Civil) []byte { return appendItems(dst, p.items, c) }
+
+func appendItems(dst []byte, items []patternItem, c *Civil) []byte {
+	for i := range items {
+		it := &items[i]
+		switch it.letter {
+		case 0:
+			dst = append(dst, it.text...)
+		case '[':
+			dst = appendItems(dst, it.optional, c)
+		case 'y', 'u':
+			dst = appendPatternYear(dst, c.Year, it)
+		case 'M', 'L':
+			dst = appendName(dst, c.Month, it.count, monthNames[:], c.Month-1)
+		case 'E':
+			w := isoWeekday(c.Days) - 1
+			dst = appendName(dst, 0, max(it.count, 3), dayNames[:], w)
+		case 'a':
+			if c.Hour < 12 {
+				dst = append(dst, "AM"...)
+			} else {
+				dst = append(dst, "PM"...)
+			}
+		case 'S':
+			var buf [9]byte
+			b := appendPadded(buf[:0], uint64(c.Nanos), 9)
+			dst = append(dst, b[:it.count]...)
+		default:
+			dst = appendPadded(dst, uint64(fieldOf(it.letter, c)), it.count)
+		}
+	}
+	return dst
+}
+
+func appendPatternYear(dst []byte, y int64, it *patternItem) []byte {
+	if it.letter == 'y' && y <= 0 {
+		y = 1 - y // year of the era
+	}
+	if it.count == 2 {
+		return append2(dst, int(FloorMod(y, 100)))
+	}
+	if y < 0 {
+		dst, y = append(dst, '-'), -y
+	} else if it.count >= 4 && y >= int64(Pow10(it.count).Lo) {
+		dst = append(dst, '+') // as Java marks a year wider than its pattern
+	}
+	return appendPadded(dst, uint64(y), it.count)
+}
+
+func appendName(dst []byte, n, count int, names []string, i int) []byte {
+	switch count {
+	case 1, 2:
+		return appendPadded(dst, uint64(n), count)
+	case 3:
+		return append(dst, names[i][:3]...)
+	}
+	return append(dst, names[i]...)
+}
+
+func fieldOf(letter byte, c *Civil) int {
+	switch letter {
+	case 'd':
+		return c.Day
+	case 'D':
+		return int(c.Days-DaysFromCivil(c.Year, 1, 1)) + 1
+	case 'H':
+		return c.Hour
+	case 'k':
+		if c.Hour == 0 {
+			return 24
+		}
+		return c.Hour
+	case 'K':
+		return c.Hour % 12
+	case 'h':
+		if h := c.Hour % 12; h != 0 {
+			return h
+		}
+		return 12
+	case 'm':
+		return c.Minute
+	case 's':
+		return c.Second
+	case 'Q':
+		return (c.Month-1)/3 + 1
+	}
+	return 0
+}
+
+// parsed collects fields; -1 is absent.
+type parsed struct {
+	year                                           int64
+	month, day, doy, hour, hour12, minute, sec, pm int
+	nanos                                          int
+	hasYear                                        bool
+}
+
+// Parse reads a whole text; absent fields are those of 1970-01-01 00:00:00.
+// With lenient, a field of two letters also takes one digit where no digit
+// field follows directly, as java.text.SimpleDateFormat does.
+func (p *TimePattern) Parse(s string, lenient bool) (Civil, error) {
+	f := parsed{month: -1, day: -1, doy: -1, hour: -1, hour12: -1, minute: -1, sec: -1, pm: -1}
+	rest, ok := f.items(p.items, s, lenient)
+	if !ok || rest != "" {
+		return Civil{}, ErrTimeSyntax
+	}
+	return f.civil()
+}
+
+func (f *parsed) items(items []patternItem, s string, lenient bool) (string, bool) {
+	for i := range items {
+		it := &items[i]
+		switch it.letter {
+		case 0:
+			if !strings.HasPrefix(s, it.text) {
+				return s, false
+			}
+			s = s[len(it.text):]
+		case '[':
+			save := *f
+			if rest, ok := f.items(it.optional, s, lenient); ok {
+				s = rest
+			} else {
+				*f = save
+			}
+		default:
+			next := i+1 < len(items) && isDigitField(&items[i+1])
+			var ok bool
+			if s, ok = f.field(it, s, lenient && !next, next); !ok {
+				return s, false
+			}
+		}
+	}
+	return s, true
+}
+
+func isDigitField(it *patternItem) bool {
+	switch it.letter {
+	case 0, '[', 'E', 'a':
+		return false
+	case 'M', 'L':
+		return it.count <= 2
+	}
+	return true
+}
+
+func (f *parsed) field(it *patternItem, s string, lenient, adjacent bool) (string, bool) {
+	switch {
+	case (it.letter == 'M' || it.letter == 'L') && it.count > 2:
+		return parseName(s, monthNames[:], it.count == 3, &f.month, 1)
+	case it.letter == 'E':
+		var ignored int
+		return parseName(s, dayNames[:], it.count <= 3, &ignored, 0)
+	case it.letter == 'a':
+		if len(s) < 2 || (s[0] != 'A' && s[0] != 'P') || s[1] != 'M' {
+			return s, false
+		}
+		f.pm = int(s[0]&1) ^ 1 // 'A' is odd, 'P' even
+		return s[2:], true
+	case it.letter == 'S':
+		n, rest, ok := digits(s, it.count, it.count)
+		for k := it.count; k < 9; k++ {
+			n *= 10
+		}
+		f.nanos = int(n)
+		return rest, ok
+	}
+	lo, hi := it.count, it.count
+	if it.letter == 'y' || it.letter == 'u' {
+		if it.count == 1 && !adjacent {
+			hi = 9
+		}
+		if lenient {
+			lo = 1
+		}
+	} else if it.count == 1 && !adjacent || lenient {
+		lo, hi = 1, max(2, it.count)
+	}
+	n, rest, ok := digits(s, lo, hi)
+	if !ok {
+		return s, false
+	}
+	f.set(it, n)
+	return rest, true
+}
+
+func digits(s string, lo, hi int) (int64, string, bool) {
+	n, i := int64(0), 0
+	for i < len(s) && i < hi && s[i] >= '0' && s[i] <= '9' {
+		n = n*10 + int64(s[i]-'0')
+		i++
+	}
+	return n, s[i:], i >= lo
+}
+
+func parseName(s string, names []string, short bool, to *int, base int) (string, bool) {
+	for i, n := range names {
+		if short {
+			n = n[:3]
+		}
+		if strings.HasPrefix(s, n) {
+			*to = i + base
+			return s[len(n):], true
+		}
+	}
+	return s, false
+}
+
+func (f *parsed) set(it *patternItem, n int64) {
+	x := int(n)
+	switch it.letter {
+	case 'y', 'u':
+		if it.count == 2 {
+			n += 2000
+		}
+		f.year, f.hasYear = n, true
+	case 'M', 'L':
+		f.month = x
+	case 'd':
+		f.day = x
+	case 'D':
+		f.doy = x
+	case 'H':
+		f.hour = x
+	case 'k':
+		f.hour = x % 24
+		if x > 24 || x == 0 {
+			f.hour = 99
+		}
+	case 'K':
+		f.hour12 = x
+		if x > 11 {
+			f.hour12 = 99
+		}
+	case 'h':
+		f.hour12 = x % 12
+		if x > 12 || x == 0 {
+			f.hour12 = 99
+		}
+	case 'm':
+		f.minute = x
+	case 's':
+		f.sec = x
+	}
+}
+
+func (f *parsed) civil() (Civil, error) {
+	or := func(n, def int) int {
+		if n < 0 {
+			return def
+		}
+		return n
+	}
+	c := Civil{Year: 1970, Month: or(f.month, 1), Day: or(f.day, 1), Hour: or(f.hour, 0), Minute: or(f.minute, 0),
+		Second: or(f.sec, 0), Nanos: f.nanos}
+	if f.hasYear {
+		c.Year = f.year
+	}
+	if f.hour < 0 && f.hour12 >= 0 {
+		c.Hour = f.hour12
+		if f.pm == 1 && f.hour12 < 12 {
+			c.Hour += 12
+		}
+	}
+	if f.doy > 0 && f.month < 0 && f.day < 0 {
+		y, m, d := CivilFromDays(DaysFromCivil(c.Year, 1, 1) + int64(f.doy) - 1)
+		if y != c.Year {
+			return c, ErrTimeField
+		}
+		c.Month, c.Day = m, d
+	}
+	if !c.Valid() {
+		return c, ErrTimeField
+	}
+	c.Days = DaysFromCivil(c.Year, c.Month, c.Day)
+	return c, nil
+}
+
+// Granularity is the span in seconds within which all times (of one UTC
+// offset) have the same text; 0 if the text shows fractions of a second.
+func (p *TimePattern) Granularity() int64 { return granularity(p.items) }
+
+func granularity(items []patternItem) int64 {
+	g := int64(SecondsPerDay)
+	for i := range items {
+		switch items[i].letter {
+		case 'S':
+			return 0
+		case 's':
+			g = min(g, 1)
+		case 'm':
+			g = min(g, 60)
+		case 'H', 'h', 'K', 'k', 'a':
+			g = min(g, 3600)
+		case '[':
+			g = min(g, granularity(items[i].optional))
+		}
+		if g == 0 {
+			return 0
+		}
+	}
+	return g
+}
