@@ -21,6 +21,8 @@ type Decoder struct {
 	b       []byte
 	scratch []byte
 	mapKeys keyTable
+	// faults counts the errors of the record.
+	faults int
 }
 
 var _ format.Decoder = (*Decoder)(nil)
@@ -59,7 +61,7 @@ func (d *Decoder) Decode(value []byte, offset int64, a *format.Appender) int {
 		}
 		d.a, d.begun = a, a.Begun()
 	}
-	d.b = value
+	d.b, d.faults = value, 0
 	rows, p := d.record(value)
 	d.b = nil
 	switch {
@@ -164,8 +166,8 @@ func (d *Decoder) object(o *object, p, row, depth int) int {
 		p++
 		i := o.keys[prev].next
 		k := &o.keys[i]
-		if end := p + len(k.name); i > 0 && end < len(b) && b[end] == '"' && string(b[p:end]) == k.name {
-			p = end + 1
+		if p+8 <= len(b) && k.at(b, p) {
+			p += int(k.size)
 			prev = i
 		} else {
 			if i, p = d.key(o, p); p < 0 {
@@ -176,19 +178,17 @@ func (d *Decoder) object(o *object, p, row, depth int) int {
 				o.follows(prev, i)
 				prev = i
 			}
-		}
-		if p < len(b) && b[p] <= ' ' {
 			p = skipSpace(b, p)
+			if p >= len(b) || b[p] != ':' {
+				return ^p
+			}
+			p++
 		}
-		if p >= len(b) || b[p] != ':' {
-			return ^p
-		}
-		p++
 		if p < len(b) && b[p] <= ' ' {
 			p = skipSpace(b, p)
 		}
 		if n := k.node; n == nil {
-			p = d.skip(b, p, depth)
+			p = d.pass(b, p, depth)
 		} else {
 			if n.vec.Len > row {
 				format.Truncate(n.vec, row)
@@ -227,6 +227,18 @@ closing:
 		}
 	}
 	return p + 1
+}
+
+// pass is skip, quicker for short strings.
+func (d *Decoder) pass(b []byte, p, depth int) int {
+	if p < len(b) && b[p] == '"' {
+		p++
+		if n := near(d.words, p); n < nearLimit && p+n < len(b) && b[p+n] == '"' {
+			return p + n + 1
+		}
+		p--
+	}
+	return d.skip(b, p, depth)
 }
 
 // key reads a key that was not the expected one, from behind its quote. It

@@ -71,5 +71,13 @@ func (d *Decoder) fail(n *node, code batch.Code, c format.Counter, message func(
 		format.AppendNull(n.vec)
 		return
 	}
-	format.AppendErr(n.vec, code, n.path, message())
+	// Invariant 8: a record of many faults does not make many messages.
+	text := "further values of the record do not fit"
+	if d.faults++; d.faults <= maxMessages {
+		text = message()
+	}
+	format.AppendErr(n.vec, code, n.path, text)
 }
+
+// maxMessages is how many errors of one record have a message of their own.
+const maxMessages = 100

@@ -1,6 +1,7 @@
 package jsonfmt
 
 import (
+	"encoding/binary"
 	"strings"
 
 	"github.com/millrace/millrace/connectors/format"
@@ -50,18 +51,58 @@ type node struct {
 // keys[0] stands for the beginning. keys[i].next is the key that followed key
 // i the last time; it is tried first. Keys that nobody needs are learned, too,
 // up to a bound, so that they are recognised as fast.
+//
+// An entry of size 0, as the first is before anything is learned, has a mask
+// of 0 and a head that no masked text equals.
 type object struct {
 	fields []*node
 	keys   []keyEntry
 	index  map[string]int32
 }
 
+// keyEntry is a key as it stands in the text, from behind its opening quote to
+// the colon: `id":`. The first eight bytes and the last eight are compared as
+// integers; only longer keys need more.
 type keyEntry struct {
-	name string
-	node *node // nil: not needed
-	// plain: the name stands in JSON as it is, so raw bytes can be compared.
-	plain bool
-	next  int32
+	head, mask, tail uint64
+	node             *node // nil: not needed
+	size             int32 // of the text; 0: it cannot be compared as raw bytes
+	next             int32
+	long             string // the text, if it is longer than 16 bytes
+}
+
+func newKeyEntry(name string, n *node) keyEntry {
+	e := keyEntry{node: n, head: 1}
+	if strings.ContainsAny(name, "\"\\") {
+		return e
+	}
+	text := name + `":`
+	e.size = int32(len(text))
+	var b [8]byte
+	copy(b[:], text)
+	e.head, e.mask = binary.LittleEndian.Uint64(b[:]), ^uint64(0)
+	if len(text) < 8 {
+		e.mask >>= 64 - 8*len(text)
+	} else {
+		e.tail = binary.LittleEndian.Uint64([]byte(text[len(text)-8:]))
+	}
+	if len(text) > 16 {
+		e.long = text
+	}
+	return e
+}
+
+// at reports whether the key stands at p, where at least eight bytes follow.
+func (e *keyEntry) at(b []byte, p int) bool {
+	if binary.LittleEndian.Uint64(b[p:])&e.mask != e.head {
+		return false
+	}
+	return e.size <= 8 || e.rest(b, p)
+}
+
+func (e *keyEntry) rest(b []byte, p int) bool {
+	end := p + int(e.size)
+	return end <= len(b) && binary.LittleEndian.Uint64(b[end-8:]) == e.tail && (e.size <= 16 || string(b[p:end]) == e.long)
 }
 
 const (
@@ -70,13 +111,13 @@ const (
 )
 
 func newObject() *object {
-	return &object{keys: make([]keyEntry, 1, 8), index: map[string]int32{}}
+	return &object{keys: append(make([]keyEntry, 0, 8), keyEntry{head: 1}), index: map[string]int32{}}
 }
 
 func (o *object) add(name string, n *node) {
 	o.fields = append(o.fields, n)
 	o.index[name] = int32(len(o.keys))
-	o.keys = append(o.keys, keyEntry{name: name, node: n, plain: !strings.ContainsAny(name, "\"\\")})
+	o.keys = append(o.keys, newKeyEntry(name, n))
 }
 
 // learn adds a key that nobody needs and returns its number, 0 when there is
@@ -87,14 +128,14 @@ func (o *object) learn(key []byte) int32 {
 	}
 	i := int32(len(o.keys))
 	name := string(key)
-	o.keys = append(o.keys, keyEntry{name: name, plain: true})
+	o.keys = append(o.keys, newKeyEntry(name, nil))
 	o.index[name] = i
 	return i
 }
 
 // follows remembers that key i came after key prev.
 func (o *object) follows(prev, i int32) {
-	if o.keys[i].plain {
+	if o.keys[i].size > 0 {
 		o.keys[prev].next = i
 	}
 }

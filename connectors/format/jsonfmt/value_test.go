@@ -275,6 +275,15 @@ func TestLongValuesAreCutInMessages(t *testing.T) {
 	}
 }
 
+func TestManyFaultsInOneRecord(t *testing.T) {
+	f := newFixture(t, []types.Field{field("v", types.NewArray(types.NewInt()))})
+	f.decode(`{"v":[`+strings.Repeat(`"x",`, 999)+`1]}`, `{"v":["y"]}`)
+	errs := f.b.Cols[0].Children[0].Errs
+	if len(errs) != 1000 || errs[99].Message != `"x" is not INT` || errs[100].Message != "further values of the record do not fit" || errs[999].Message != `"y" is not INT` {
+		t.Errorf("%d errors", len(errs))
+	}
+}
+
 func TestOptions(t *testing.T) {
 	for _, bad := range [][]string{
 		{"json.on-error", "ignore"}, {"json.ignore-parse-errors", "yes"}, {"json.on-error", "null", "json.ignore-parse-errors", "true"},
