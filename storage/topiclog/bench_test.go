@@ -146,7 +146,7 @@ func TestManyTopics(t *testing.T) {
 	start = time.Now()
 	check(t, s.Close())
 	closed := time.Since(start)
-	topics = nil
+	topics, s = nil, nil
 	before := heapBytes()
 	start = time.Now()
 	s = open(t, o)

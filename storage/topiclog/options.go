@@ -36,6 +36,9 @@ type Options struct {
 	// SyncInterval is how long records of os topics may stay unsynced; 0 means
 	// 100 ms.
 	SyncInterval time.Duration
+	// MarkDelay is how long a shard is idle before it writes down that its last
+	// group is durable; 0 means 50 ms.
+	MarkDelay time.Duration
 	// FlushInterval is the age at which the write cache goes to segments even
 	// if it is not full, so that retention can reach it; 0 means 10 minutes.
 	FlushInterval time.Duration
@@ -87,6 +90,7 @@ func (o *Options) defaults() error {
 	set(&o.JournalFileBytes, 4<<20)
 	setDuration(&o.GroupDelay, 2*time.Millisecond)
 	setDuration(&o.SyncInterval, 100*time.Millisecond)
+	setDuration(&o.MarkDelay, 50*time.Millisecond)
 	setDuration(&o.FlushInterval, 10*time.Minute)
 	setDuration(&o.RetentionInterval, time.Minute)
 	if o.Clock.Wall == nil {

@@ -11,10 +11,6 @@ import (
 	"github.com/millrace/millrace/storage/wal"
 )
 
-// markIdle is how long a writer is idle before it writes a group that only says
-// that the one before it is durable.
-const markIdle = 50 * time.Millisecond
-
 // maxQueueBytes bounds what waits for one shard's writer.
 const maxQueueBytes = 32 << 20
 
@@ -188,7 +184,7 @@ func (sh *shard) runWriter() {
 		if !sh.osDirty.IsZero() {
 			wait = time.Until(sh.osDirty)
 		} else if !sh.marked {
-			wait = markIdle
+			wait = sh.s.opts.MarkDelay
 		}
 		timer.Reset(wait)
 		select {
