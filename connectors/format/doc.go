@@ -23,11 +23,11 @@
 //   - else one row or several, in order, all of the record's offset. A value
 //     that does not fit its column is an error in Vec.Errs of that column (of
 //     the nested column where it lies: for `actor ROW<id BIGINT>` the error is
-//     in the Vec of `id`, and `actor` itself is not NULL). See [FirstError].
+//     in the Vec of `id`, and `actor` itself is not NULL); Vec.DeepErr finds it.
 //
 // Decoders give these codes in Vec.Errs, and no kernel gives them, so the
 // table's `<format>.on-error` applies to an error if [IsDecodeError] holds:
-// batch.CodeTypeMismatch, CodeMissingField, CodeNullInNotNull, CodeTooLarge.
+// batch.CodeTypeMismatch, CodeMissingField, CodeNullInNotNull.
 //
 // Invariant 6: whatever a decoder changes or passes over on a column (rounded,
 // missing, duplicate key, error made NULL) is counted in [Counts].

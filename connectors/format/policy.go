@@ -90,7 +90,7 @@ func BadValue(key, value, want string) error {
 // that the format's policy applies to it and not `lane.on-error`.
 func IsDecodeError(c batch.Code) bool {
 	switch c {
-	case batch.CodeMalformed, batch.CodeTypeMismatch, batch.CodeMissingField, batch.CodeNullInNotNull, batch.CodeTooLarge:
+	case batch.CodeMalformed, batch.CodeTypeMismatch, batch.CodeMissingField, batch.CodeNullInNotNull:
 		return true
 	}
 	return false

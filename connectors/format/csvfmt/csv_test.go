@@ -49,7 +49,7 @@ func decode(t *testing.T, fields []types.Field, o format.Options, records ...str
 		}
 		s := string(row)
 		for c := range b.Cols {
-			if x := format.FirstError(&b.Cols[c], i); x != nil {
+			if x := b.Cols[c].DeepErr(i); x != nil {
 				s += " " + string(x.Code) + ": " + x.Message
 			}
 		}

@@ -57,7 +57,7 @@ func decodeAll(t *testing.T, d *Draft, in []Sample) {
 	a.Finish()
 	for c := range b.Cols {
 		for i := range b.Len {
-			if e := format.FirstError(&b.Cols[c], i); e != nil {
+			if e := b.Cols[c].DeepErr(i); e != nil {
 				t.Fatalf("row %d: %s %s\n%s", i, e.Where, e.Message, d.DDL)
 			}
 		}

@@ -41,11 +41,7 @@ func (d *Decoder) missing(n *node) {
 
 // unfit appends the error of a value, written as token, that does not fit.
 func (d *Decoder) unfit(n *node, token []byte, why reason) {
-	code := batch.CodeTypeMismatch
-	if why == noRoom {
-		code = batch.CodeTooLarge
-	}
-	d.fail(n, code, format.Mismatch, func() string {
+	d.fail(n, batch.CodeTypeMismatch, format.Mismatch, func() string {
 		s, t := format.Excerpt(token), n.typ.WithNullable(true).String()
 		switch why {
 		case outOfRange:

@@ -24,7 +24,7 @@ func TestErrorsOfNestedValuesAreFound(t *testing.T) {
 	f.decode(`{"r":{"v":[{"k":1},{"k":2,"l":"x"}],"w":1}}`, `{"r":{"v":[],"w":"y"}}`, `{"r":{"v":[null],"w":2}}`, `{"r":7}`, `{}`)
 	for i, want := range []string{`r.v[][]`, `r.w`, "", "r", ""} {
 		got := ""
-		if e := format.FirstError(&f.b.Cols[0], i); e != nil {
+		if e := f.b.Cols[0].DeepErr(i); e != nil {
 			got = e.Where
 		}
 		if got != want {
