@@ -148,7 +148,7 @@ func (t *textSplit) next(b *batch.Batch, maxRows, maxBytes int) error {
 		return io.EOF
 	}
 	if len(t.buf)-t.used < min(maxBytes, readBytes)/2 && t.read < t.w.file.size {
-		if err := t.fill(2 * len(t.buf)); err != nil {
+		if err := t.fill(0); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,176 @@
+package filesystem
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/connectors/conntest"
+	"github.com/millrace/millrace/connectors/format/csvfmt"
+	"github.com/millrace/millrace/connectors/format/jsonfmt"
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/storage/vfs"
+)
+
+// world is a table on a filesystem in memory, with faults in front of it.
+type world struct {
+	format string
+	mem    *vfs.MemFS
+	conn   *Connector
+
+	mu      sync.Mutex
+	ops     int
+	fail    int
+	crash   int
+	crashed bool
+}
+
+func newWorld(mem *vfs.MemFS, format string) *world {
+	w := &world{format: format, mem: mem, fail: -1, crash: -1}
+	w.conn = New(vfs.NewFault(mem, w), nil, jsonfmt.Format{}, csvfmt.Format{})
+	return w
+}
+
+// Inject implements vfs.Injector.
+func (w *world) Inject(vfs.Op) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	op := w.ops
+	w.ops++
+	if op == w.crash {
+		w.crashed = true
+	}
+	if w.crashed || op == w.fail {
+		return syscall.EIO
+	}
+	return nil
+}
+
+func (w *world) Operations() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ops
+}
+
+func (w *world) FailAt(op int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fail = op
+}
+
+func (w *world) CrashAt(op int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.crash = op
+}
+
+func (w *world) AfterCrash(seed uint64) conntest.FaultWorld {
+	o := vfs.CrashOptions{UnsyncedPercent: int(seed%3) * 50, Rand: rand.New(rand.NewPCG(seed, 1))}
+	return newWorld(w.mem.CrashClone(o), w.format)
+}
+
+func (w *world) Open(ctx context.Context, o connector.Owner) (connector.Sink, error) {
+	return w.conn.OpenSink(ctx, w.table(), o)
+}
+
+func (w *world) table() *connector.Table {
+	return tableOf(w.conn, conntest.Columns(), []int{2}, map[string]string{"path": "/lake/t", "format": w.format, keyPolicy: "success-file"})
+}
+
+// tableOf makes a table with checked options.
+func tableOf(c *Connector, cols []connector.Column, keys []int, with map[string]string) *connector.Table {
+	if with["connector"] == "" {
+		with["connector"] = "filesystem"
+	}
+	v, errs := c.Spec().Resolve(with)
+	if len(errs) > 0 {
+		panic(errs[0])
+	}
+	return &connector.Table{Name: "t", Columns: cols, PartitionKeys: keys, Options: v, Zone: time.UTC}
+}
+
+// Visible reads the table back through the source, past the faults.
+func (w *world) Visible(t testing.TB) []int64 {
+	t.Helper()
+	c := New(w.mem, nil, jsonfmt.Format{}, csvfmt.Format{})
+	var ids []int64
+	for _, b := range readTable(t, c, w.table(), nil) {
+		ids = append(ids, b.Cols[0].I64[:b.Len]...)
+	}
+	return ids
+}
+
+// readTable reads all splits of a table; every batch is a new one.
+func readTable(t testing.TB, c *Connector, table *connector.Table, columns []int) []*batch.Batch {
+	t.Helper()
+	ctx := context.Background()
+	s, err := c.OpenSource(ctx, table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	parts, err := s.Partitions(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, err := s.Start(ctx, parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends, err := s.End(ctx, parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var splits []connector.Split
+	for i := range parts {
+		splits = append(splits, connector.Split{Number: int32(i), From: from[i], End: ends[i]})
+	}
+	r, err := s.Open(ctx, splits, columns, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var out []*batch.Batch
+	next := map[int32]int64{}
+	for _, sp := range splits {
+		next[sp.Number] = sp.From.Offset
+	}
+	for {
+		b := new(batch.Batch)
+		err := r.Next(ctx, b, 7, 1<<20)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, run := range b.Runs {
+			if run.BaseOffset != next[run.Partition] || run.EndOffset <= run.BaseOffset {
+				t.Fatalf("split %d: a run from %d to %d after %d", run.Partition, run.BaseOffset, run.EndOffset, next[run.Partition])
+			}
+			next[run.Partition] = run.EndOffset
+		}
+		out = append(out, b)
+	}
+	for i, sp := range splits {
+		if next[sp.Number] != ends[i] {
+			t.Fatalf("split %d ends at %d, want %d", i, next[sp.Number], ends[i])
+		}
+	}
+	return out
+}
+
+// TestAcceptance runs the suite for sinks over each format.
+func TestAcceptance(t *testing.T) {
+	for _, f := range []string{"parquet", "json", "csv"} {
+		t.Run(f, func(t *testing.T) {
+			conntest.RunSink(t, func(testing.TB) conntest.World { return newWorld(vfs.NewMem(), f) })
+		})
+	}
+}
