@@ -281,6 +281,28 @@ after:
 		return ^p
 	}
 key:
+	// The most frequent thing by far in one go: a short key and a short string
+	// without white space, and another key behind it.
+	for {
+		k := near(words, p+1)
+		e := p + 1 + k
+		if k >= nearLimit || e+3 >= len(b) || b[p] != '"' || b[e] != '"' || b[e+1] != ':' {
+			break
+		}
+		if p = e + 2; b[p] != '"' {
+			p = skipSpace(b, p)
+			goto value
+		}
+		k = near(words, p+1)
+		e = p + 1 + k
+		if k >= nearLimit || e+2 >= len(b) || b[e] != '"' {
+			goto value
+		}
+		if p = e + 1; b[p] != ',' || b[p+1] != '"' {
+			goto after
+		}
+		p++
+	}
 	if p >= len(b) || b[p] != '"' {
 		return ^p
 	}
