@@ -146,3 +146,31 @@ func TestLongPoll(t *testing.T) {
 	check(t, err)
 	check(t, <-got)
 }
+
+// eachValue calls f with the offset and value of each record of a lease from an
+// offset on.
+func eachValue(t testing.TB, l *topiclog.Lease, from int64, f func(int64, string)) {
+	t.Helper()
+	var d record.Decoder
+	for _, c := range l.Chunks {
+		for len(c) > 0 {
+			b, rest, err := record.Split(c)
+			if err != nil {
+				t.Errorf("a lease holds a bad batch: %v", err)
+				return
+			}
+			c = rest
+			it, err := d.Records(b)
+			if err != nil {
+				t.Errorf("a lease holds a bad batch: %v", err)
+				return
+			}
+			var r record.Record
+			for it.Next(&r) {
+				if r.Offset >= from {
+					f(r.Offset, string(r.Value))
+				}
+			}
+		}
+	}
+}
