@@ -2,98 +2,402 @@ package lane
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/millrace/millrace/runtime/batch"
-	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/expr"
+	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/ledger"
+	"github.com/millrace/millrace/runtime/operator"
+	"github.com/millrace/millrace/runtime/watermark"
 )
 
-// Exchange is the entrance of a keyed stage, as lanes see it. The keyed stage
-// implements it; the lane calls it. There is one for each exchange node of a
-// job whose input is a lane.
-//
-// A lane takes no part in barriers. Each [Inlet] remembers, under one lock, the
-// position behind the last hand-over; a barrier takes that lock, reads the
-// position and enters the channels between two hand-overs. So a lane that is
-// blocked, backing off or quarantined answers every barrier with its last
-// hand-over position, and the watermarks it last handed over hold.
-type Exchange interface {
-	// Restored gives the hand-over positions of the lane's source partitions
-	// in the checkpoint that the stage was restored from: everything below is
-	// folded. Partitions without one start where the ledger says. It is called
-	// before each Attach.
-	Restored(ctx context.Context, lane connector.LaneID) ([]ledger.Cursor, error)
-
-	// Attach opens the entrance for one attempt of a lane. Lower epochs of the
-	// lane are cut off: their HandOver fails with connector.ErrFenced.
-	Attach(ctx context.Context, a Attachment) (Inlet, error)
+// exchangeState is an output that hands over to a keyed stage.
+type exchangeState struct {
+	inlet Inlet
+	need  need
+	// idle decides which partitions no longer hold the stage's watermark;
+	// bound is, by partition, what the stage had fired when it rejoined.
+	idle  *watermark.Idleness
+	bound []int64
+	ids   []int32
 }
 
-// Attachment says who hands over.
-type Attachment struct {
-	Lane  connector.LaneID
-	Epoch uint64
-	// Topic is the topic's name, for ordering and for people.
-	Topic string
-	// Partitions are the lane's source partitions; batch.Run.Partition is an
-	// index into them. Those listed count as active from now on and hold the
-	// stage's watermark back until they hand over one, or are idle.
-	Partitions []connector.Partition
-	// Start are the positions that the lane goes on from, one a partition:
-	// what a barrier answers before the first hand-over.
-	Start []ledger.Cursor
+// need is what the stage needs of a row, and when it is late.
+type need struct {
+	keys    []int // may be no error
+	notNull []int // may not be NULL either (keys of wide tables)
+	time    int   // row time in use, -1: none
+	windows *operator.Windows
+	latency int64
+	late    graph.ErrorPolicy
+	never   bool // batch mode: nothing is late
+	// args are what the stage evaluates; errors there fail a row where filters
+	// let it through. Bare columns are in keys.
+	args *expr.Program
+	uses []argUse
+	out  []batch.Vec
 }
 
-// Inlet is one attempt's entrance. It belongs to one goroutine at a time.
-type Inlet interface {
-	// HandOver gives the selected rows to the stage, all or nothing, and with
-	// them the positions behind them. It waits for room in the channels (the
-	// lane does not hold its run token then); when ctx ends it first, nothing
-	// was taken. The batch is the stage's from then on: the lane never touches
-	// its memory again. A hand-over may have no rows (positions and watermarks
-	// alone move).
-	//
-	// Every row has no error in a key, in the row time in use or in an
-	// aggregate argument, and is not late: the lane has decided that.
-	HandOver(ctx context.Context, h *Handover) error
-
-	// Idle says that a partition has nothing to read and no longer holds the
-	// watermark. It travels in the channels like a row.
-	Idle(ctx context.Context, partition int32) error
-
-	// Rejoin marks an idle partition active again and gives the bound up to
-	// which the stage has fired, in milliseconds (batch.NoWatermark: nothing
-	// yet). Until it returns the lane hands over nothing of the partition; a
-	// row all of whose windows end at or before the bound is late, reason
-	// batch.CodeLateIdle.
-	Rejoin(ctx context.Context, partition int32) (firedBound int64, err error)
-
-	// Close ends the attempt (stop, back-off, quarantine). Positions and
-	// watermarks stay as they are.
-	Close() error
+// argUse is an expression of args: filter is the index of its FILTER, -1.
+type argUse struct {
+	expr, filter int
+	isFilter     bool
 }
 
-// Handover is what goes over in one piece.
-type Handover struct {
-	// Batch are the rows: the exchange node's input columns, with Runs,
-	// OffsetDelta and RowIndex, so that (topic, partition, offset, row index)
-	// orders them. Watermark is nil.
-	Batch *batch.Batch
-	// Sel are the rows that go over; nil: all.
-	Sel batch.Sel
-	// Moved are the new positions of the partitions that moved.
-	Moved []Moved
+// newNeed reads it off the node behind the exchange. input says which of the
+// node's inputs the exchange is.
+func newNeed(job *graph.Job, exchange graph.NodeID, stage *graph.Node) (need, error) {
+	n := need{time: -1, never: job.Batch}
+	in := job.Nodes[exchange].Schema
+	n.keys = slices.Clone(job.Nodes[exchange].Op.(*graph.Exchange).Keys)
+	var aggs []graph.Aggregate
+	var err error
+	if stage == nil {
+		return n, nil
+	}
+	switch op := stage.Op.(type) {
+	case *graph.WindowAggregate:
+		n.keys = append(n.keys, op.Keys...)
+		n.time, n.latency, n.late, aggs = op.Time, op.Lateness, op.Late.Policy, op.Aggregates
+		if op.Late.Table >= 0 && op.Late.Policy == graph.DeadLetter {
+			return n, &graph.NotYetError{Feature: "window.late-rows into a table"}
+		}
+		n.windows, err = operator.NewWindows(op.Window, in.Fields[op.Time].Type)
+	case *graph.GroupAggregate:
+		n.keys = append(n.keys, op.Keys...)
+		aggs = op.Aggregates
+	case *graph.WideMerge:
+		err = n.wide(op, job, exchange, stage, in)
+	default:
+		// Sort and limit need every column.
+		for i := range in.Fields {
+			n.keys = append(n.keys, i)
+		}
+	}
+	if err != nil {
+		return n, err
+	}
+	return n, n.aggregates(aggs, in)
 }
 
-// Moved is one partition's position behind a hand-over.
-type Moved struct {
-	// Partition is an index into Attachment.Partitions.
-	Partition int32
-	// Watermark is the partition's own, in milliseconds, after the last
-	// record; batch.MaxWatermark when the partition has ended.
-	Watermark int64
-	// Cursor is what goes into the checkpoint, and into the ledger when the
-	// checkpoint is complete (ledger.Ledger.Append): position and counts of
-	// everything below it. Counts.Folded already counts the rows handed over.
-	Cursor ledger.Cursor
+func (n *need) wide(op *graph.WideMerge, job *graph.Job, exchange graph.NodeID, stage *graph.Node, in *batch.Schema) error {
+	k := slices.Index(stage.Inputs, exchange)
+	if k < 0 {
+		return fmt.Errorf("BUG: exchange %d is no input of node %d", exchange, stage.ID)
+	}
+	b := &op.Branches[k]
+	n.keys = append(n.keys, b.Keys...)
+	n.notNull = append(n.notNull, b.Keys...)
+	if b.Version >= 0 {
+		n.keys = append(n.keys, b.Version)
+	}
+	for i := range op.Columns {
+		if c := &op.Columns[i]; c.Branch == b.Label && c.Input >= 0 {
+			n.keys = append(n.keys, c.Input)
+		}
+	}
+	n.time, n.latency, n.late = b.Time, op.Lateness, op.Late.Policy
+	var err error
+	n.windows, err = operator.NewWindows(op.Window, in.Fields[b.Time].Type)
+	return err
+}
+
+// aggregates compiles arguments and filters.
+func (n *need) aggregates(aggs []graph.Aggregate, in *batch.Schema) error {
+	var exprs []expr.Expr
+	for i := range aggs {
+		a, filter := &aggs[i], -1
+		if a.Filter != nil {
+			filter = len(exprs)
+			exprs = append(exprs, a.Filter)
+			n.uses = append(n.uses, argUse{expr: filter, filter: -1, isFilter: true})
+		}
+		n.keys = append(n.keys, a.Order...)
+		for _, arg := range a.Args {
+			if c, ok := arg.(*expr.Column); ok && filter < 0 {
+				n.keys = append(n.keys, c.Index)
+				continue
+			}
+			n.uses = append(n.uses, argUse{expr: len(exprs), filter: filter})
+			exprs = append(exprs, arg)
+		}
+	}
+	slices.Sort(n.keys)
+	n.keys = slices.Compact(n.keys)
+	if len(exprs) == 0 {
+		return nil
+	}
+	p, err := expr.Compile(exprs, in, expr.Options{})
+	if err != nil {
+		return fmt.Errorf("compiling aggregate arguments: %w", err)
+	}
+	n.args, n.out = p, make([]batch.Vec, len(exprs))
+	return nil
+}
+
+// processExchange takes a batch into the output: classify, check, decide
+// lateness, bury, hand over, count.
+func (o *output) processExchange(ctx context.Context, d *drive, in *input) error {
+	if err := o.rejoin(ctx, d, in); err != nil {
+		return err
+	}
+	o.failNotes(in)
+	o.gather(d)
+	for _, p := range o.parts {
+		o.checkNeeds(d.ctx, p)
+	}
+	o.settle(folded)
+	if err := o.buryDead(ctx, d); err != nil {
+		return err
+	}
+	h := &Handover{Batch: o.handed()}
+	o.mu.Lock()
+	o.rows.begin(o.tracker)
+	o.rows.finish(o.tracker, o.count, o.note)
+	h.Moved = o.moved(in)
+	o.mu.Unlock()
+	return o.handOver(ctx, d, h)
+}
+
+// moved are the positions behind a batch, with all counts below them.
+func (o *output) moved(in *input) []Moved {
+	var out []Moved
+	for _, run := range in.batch.Runs {
+		p := run.Partition
+		if slices.ContainsFunc(out, func(m Moved) bool { return m.Partition == p }) {
+			continue
+		}
+		out = append(out, Moved{Partition: p, Watermark: o.tracker.Next(p).Watermark, Cursor: o.position(p)})
+	}
+	return out
+}
+
+// position is the cursor as it would be at the first offset not processed.
+func (o *output) position(part int32) ledger.Cursor {
+	t := o.tracker
+	c := *t.Cursor(part)
+	at := t.Next(part)
+	c.Counts, _ = t.Live(part)
+	c.Lane, c.Epoch = o.lane.cfg.Fact.ID, o.att.epoch
+	c.Offset, c.LeaderEpoch, c.Watermark = at.Offset, at.LeaderEpoch, at.Watermark
+	return c
+}
+
+func (o *output) handOver(ctx context.Context, d *drive, h *Handover) error {
+	if len(h.Moved) == 0 && h.Batch.Len == 0 {
+		return nil
+	}
+	err := d.wait(ctx, o, func(ctx context.Context) error { return o.exch.inlet.HandOver(ctx, h) })
+	if err != nil {
+		return fmt.Errorf("handing over to %s: %w", o.cfg.Table.Name, err)
+	}
+	return nil
+}
+
+// handed copies the rows that go over: the stage owns them from then on.
+func (o *output) handed() *batch.Batch {
+	out := new(batch.Batch)
+	switch n := len(o.parts); {
+	case n == 0:
+		out.Reset(o.lane.cfg.Job.Nodes[o.cfg.Nodes[0]].Schema)
+	case n == 1:
+		out.Take(o.parts[0].Batch, o.sels[0])
+	default:
+		out.Take(o.parts[0].Batch, o.sels[0])
+		for k := 1; k < n; k++ {
+			more := new(batch.Batch)
+			more.Take(o.parts[k].Batch, o.sels[k])
+			appendBatch(out, more)
+		}
+	}
+	out.Schema = o.lane.cfg.Job.Nodes[o.cfg.Nodes[0]].Schema
+	out.Watermark, out.Notes = nil, nil
+	for i := range out.Runs {
+		out.Runs[i].FirstNote, out.Runs[i].Notes = 0, 0
+	}
+	return out
+}
+
+// appendBatch adds the rows of b behind those of a; runs keep their order, so
+// a partition may have several.
+func appendBatch(a, b *batch.Batch) {
+	delta := make([]int32, 0, a.Len+b.Len)
+	index := make([]int32, 0, a.Len+b.Len)
+	positions := func(x *batch.Batch) {
+		for r := range x.Runs {
+			run := &x.Runs[r]
+			for i := int(run.FirstRow); i < int(run.FirstRow+run.Rows); i++ {
+				delta = append(delta, int32(x.Offset(run, i)-run.BaseOffset))
+				index = append(index, x.Index(i))
+			}
+		}
+	}
+	positions(a)
+	positions(b)
+	for c := range a.Cols {
+		a.Cols[c].AppendVec(&b.Cols[c])
+		a.Cols[c].PadOffsets()
+	}
+	for _, run := range b.Runs {
+		run.FirstRow += int32(a.Len)
+		a.Runs = append(a.Runs, run)
+	}
+	a.Len += b.Len
+	a.OffsetDelta, a.RowIndex = delta, index
+}
+
+// checkNeeds rejects what the stage cannot take and what is late.
+func (o *output) checkNeeds(ctx *expr.Context, p *operator.Rows) {
+	n := &o.exch.need
+	names := p.Batch.Schema.Fields
+	for _, c := range n.keys {
+		v := &p.Batch.Cols[c]
+		if !v.HasDeepErrs() {
+			continue
+		}
+		each(p, func(i int32) {
+			if e := v.DeepErr(int(i)); e != nil {
+				o.reject(p.Source(i), e, o.policyOf(e, false))
+			}
+		})
+	}
+	for _, c := range n.notNull {
+		v := &p.Batch.Cols[c]
+		if !v.HasNulls() {
+			continue
+		}
+		each(p, func(i int32) {
+			if v.IsNull(int(i)) {
+				e := &batch.ValueError{Code: batch.CodeNullKey, Where: names[c].Name, Message: "NULL in a key of a wide table"}
+				o.reject(p.Source(i), e, o.policyOf(e, false))
+			}
+		})
+	}
+	o.checkArgs(ctx, p)
+	if n.time < 0 {
+		return
+	}
+	v := &p.Batch.Cols[n.time]
+	each(p, func(i int32) { o.checkTime(p, v, i) })
+}
+
+func (o *output) checkArgs(ctx *expr.Context, p *operator.Rows) {
+	n := &o.exch.need
+	if n.args == nil {
+		return
+	}
+	n.args.Eval(ctx, p.Batch, p.Sel, n.out)
+	for _, u := range n.uses {
+		v := &n.out[u.expr]
+		if !v.HasDeepErrs() {
+			continue
+		}
+		each(p, func(i int32) {
+			if u.filter >= 0 {
+				if f := &n.out[u.filter]; f.IsNull(int(i)) || !truth(f, int(i)) {
+					return
+				}
+			}
+			if e := v.DeepErr(int(i)); e != nil {
+				o.reject(p.Source(i), e, o.policyOf(e, false))
+			}
+		})
+	}
+}
+
+func truth(v *batch.Vec, i int) bool {
+	if v.Enc == batch.Dict {
+		return v.Dict.Bool(int(v.Codes[i]))
+	}
+	return v.Bool(i)
+}
+
+// checkTime decides lateness: by the row's own partition's watermark before
+// it, or, the one case that depends on time, by what the stage had fired when
+// an idle partition came back.
+func (o *output) checkTime(p *operator.Rows, v *batch.Vec, i int32) {
+	n, r := &o.exch.need, &o.rows
+	src := p.Source(i)
+	if r.fate[src] != live {
+		return
+	}
+	if v.IsNull(int(i)) {
+		e := v.Err(int(i))
+		if e == nil {
+			e = operator.NullEventTime(p.Batch.Schema.Fields[n.time].Name)
+		}
+		o.reject(src, e, o.policyOf(e, false))
+		return
+	}
+	if n.windows == nil || n.never {
+		return
+	}
+	span := n.windows.Of(v.Int64(int(i)))
+	code := batch.Code("")
+	if wm := r.in.batch.Watermark; wm != nil && watermark.Late(wm[src], span.EndTime, n.latency) {
+		code = batch.CodeLate
+	} else if part := r.in.batch.Runs[r.runOf(src, 0)].Partition; o.exch.bound[part] != batch.NoWatermark &&
+		watermark.Late(o.exch.bound[part], span.EndTime, n.latency) {
+		code = batch.CodeLateIdle
+	}
+	if code == "" {
+		return
+	}
+	why := rowReason{code: code}
+	if n.late == graph.DeadLetter {
+		why.letter, why.message = true, "the row's window had ended"
+	}
+	r.set(src, late, why)
+}
+
+// rejoin makes idle partitions of the batch active again before anything of
+// them is handed over.
+func (o *output) rejoin(ctx context.Context, d *drive, in *input) error {
+	e := o.exch
+	for _, run := range in.batch.Runs {
+		o.observe(run.Partition, false)
+		if !e.idle.Idle(run.Partition) {
+			continue
+		}
+		err := d.wait(ctx, o, func(ctx context.Context) error {
+			bound, err := e.inlet.Rejoin(ctx, run.Partition)
+			if err == nil {
+				e.bound[run.Partition] = bound
+				e.idle.Rejoined(run.Partition)
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("rejoining %s: %w", o.cfg.Table.Name, err)
+		}
+	}
+	return nil
+}
+
+// quiet looks for partitions that have become idle.
+func (o *output) quiet(ctx context.Context, d *drive) error {
+	e := o.exch
+	e.ids = e.idle.Due(o.lane.millis(), e.ids[:0])
+	for _, p := range e.ids {
+		err := d.wait(ctx, o, func(ctx context.Context) error { return e.inlet.Idle(ctx, p) })
+		if err != nil {
+			return fmt.Errorf("telling %s that a partition is idle: %w", o.cfg.Table.Name, err)
+		}
+	}
+	return nil
+}
+
+// finishExchange says that every partition has ended.
+func (o *output) finishExchange(ctx context.Context, d *drive) error {
+	h := &Handover{Batch: new(batch.Batch)}
+	h.Batch.Reset(o.lane.cfg.Job.Nodes[o.cfg.Nodes[0]].Schema)
+	o.mu.Lock()
+	for p := range o.tracker.parts {
+		c := o.position(int32(p))
+		h.Moved = append(h.Moved, Moved{Partition: int32(p), Watermark: batch.MaxWatermark, Cursor: c})
+	}
+	o.mu.Unlock()
+	return o.handOver(ctx, d, h)
 }

@@ -93,6 +93,9 @@ func (b *Book) Append(ctx context.Context, facts ...Fact) error {
 	return b.ledger.append(ctx, b, facts, nil)
 }
 
+// Broken is the error after which the ledger takes nothing more, or nil.
+func (b *Book) Broken() error { return b.ledger.Broken() }
+
 func (b *Book) fenced(facts []Fact) error {
 	b.mu.RLock()
 	defer b.mu.RUnlock()

@@ -116,6 +116,14 @@ func (f *Intent) appendFields(b []byte) []byte {
 	for i := range f.Inputs {
 		b = f.Inputs[i].appendTo(b)
 	}
+	b = appendUvarint(b, uint64(len(f.Minutes)))
+	for i := range f.Minutes {
+		m := &f.Minutes[i]
+		b = appendVarint(append(b, byte(m.Kind)), m.Minute)
+		for _, x := range m.Counts {
+			b = appendInt(b, x)
+		}
+	}
 	return b
 }
 
@@ -304,6 +312,13 @@ func decodeIntent(key, v *decoder) *Intent {
 			in.Odd = append(in.Odd, o)
 		}
 		f.Inputs = append(f.Inputs, in)
+	}
+	for range v.count() {
+		m := MinuteSum{Kind: MinuteKind(v.byte()), Minute: v.varint()}
+		for i := range m.Counts {
+			m.Counts[i] = v.int64()
+		}
+		f.Minutes = append(f.Minutes, m)
 	}
 	if len(f.Artifacts) == 1 {
 		f.Artifacts[0].Header.Inputs = f.headerInputs()

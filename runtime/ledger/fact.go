@@ -180,8 +180,19 @@ type Intent struct {
 	Writer    Writer
 	Artifacts []connector.Artifact
 	Inputs    []Input
+	// Minutes are the written rows by minute, by kind and minute.
+	Minutes []MinuteSum
 	// SealedMillis is the wall clock, for people.
 	SealedMillis int64
+}
+
+// MinuteSum is the counts of one minute.
+type MinuteSum struct {
+	Kind MinuteKind
+	// Minute counts minutes since 1970 UTC; OtherHour: outside log time
+	// -30 d .. +1 d.
+	Minute int64
+	Counts MinuteCounts
 }
 
 // ID names the intent.

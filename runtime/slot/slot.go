@@ -279,7 +279,12 @@ func (s *Slot) pass() {
 // ErrHoldsToken is a programming error: I/O under the run token.
 var ErrHoldsToken = errors.New("BUG: I/O while holding the run token")
 
-// IO runs f in the slot's I/O pool: at most IOWorkers at a time.
+// hungAfter is how long I/O may take before its place in the pool is given to
+// others: a system that hangs must not stop the lanes that do not use it.
+const hungAfter = 2 * time.Second
+
+// IO runs f in the slot's I/O pool: at most IOWorkers at a time, those that
+// hang not counted.
 func (m *Member) IO(ctx context.Context, f func(context.Context) error) error {
 	if m.holds {
 		return ErrHoldsToken
@@ -290,7 +295,11 @@ func (m *Member) IO(ctx context.Context, f func(context.Context) error) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-io }()
+	var once sync.Once
+	free := func() { once.Do(func() { <-io }) }
+	hung := m.slot.o.Clock.AfterFunc(hungAfter, free)
+	defer free()
+	defer hung.Stop()
 	return f(ctx)
 }
 

@@ -1,0 +1,342 @@
+package lane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/ledger"
+)
+
+// commit takes groups through the cycle: seal, intent, publish, committed and
+// cursor. When it returns nil their rows are visible and durable.
+func (o *output) commit(ctx context.Context, d *drive, groups []*group) error {
+	if len(groups) == 0 {
+		return nil
+	}
+	began := o.lane.now()
+	o.mu.Lock()
+	s := o.tracker.Seal(groups, o.sink.schemaHash)
+	o.mu.Unlock()
+	var intents []*ledger.Intent
+	err := d.wait(ctx, o, func(ctx context.Context) error {
+		sealed, err := o.sink.writer.Seal(ctx, s.Requests)
+		if err != nil {
+			return fmt.Errorf("sealing: %w", err)
+		}
+		if intents, err = o.tracker.Intents(s, sealed, o.lane.wallMillis()); err != nil {
+			return err
+		}
+		// Invariant 2: what is about to be published is named, with its exact
+		// input, before it is.
+		facts := make([]ledger.Fact, len(intents))
+		for i, in := range intents {
+			facts[i] = in
+		}
+		if err := o.lane.cfg.Book.Append(ctx, facts...); err != nil {
+			return fmt.Errorf("recording the intent: %w", err)
+		}
+		void, err := o.publish(ctx, intents)
+		if err != nil {
+			return err
+		}
+		if len(void) > 0 {
+			return o.voidRefused(ctx, void)
+		}
+		return o.record(ctx, intents, func() []ledger.Fact {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.tracker.Done(s)
+			return o.tracker.Advance()
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("table %s: %w", o.cfg.Table.Name, err)
+	}
+	o.committed(intents, began)
+	d.setOpenFiles()
+	return nil
+}
+
+// record appends committed for intents, with the facts of more, in one ledger
+// batch.
+func (o *output) record(ctx context.Context, intents []*ledger.Intent, more func() []ledger.Fact) error {
+	var facts []ledger.Fact
+	var parts []string
+	for _, in := range intents {
+		facts = append(facts, &ledger.Outcome{ID: in.ID(), Writer: o.writerID(), Result: ledger.Committed,
+			TimeMillis: o.lane.wallMillis()})
+		for i := range in.Artifacts {
+			if tp := in.Artifacts[i].Header.TablePartition; !slices.Contains(parts, tp) {
+				parts = append(parts, tp)
+			}
+		}
+	}
+	if more != nil {
+		facts = append(facts, more()...)
+	}
+	var err error
+	if o.cfg.PartitionCloser != nil && len(parts) > 0 {
+		err = o.cfg.PartitionCloser.Commit(ctx, facts, parts)
+	} else {
+		err = o.lane.cfg.Book.Append(ctx, facts...)
+	}
+	if err != nil {
+		return fmt.Errorf("recording the commit: %w", err)
+	}
+	return nil
+}
+
+func (o *output) writerID() ledger.Writer {
+	return ledger.Writer{Lane: o.lane.cfg.Fact.ID, Epoch: o.att.epoch}
+}
+
+func (o *output) committed(intents []*ledger.Intent, began time.Time) {
+	var n int
+	var rows, bytes int64
+	for _, in := range intents {
+		for i := range in.Artifacts {
+			n++
+			rows += in.Artifacts[i].Header.Rows
+			bytes += in.Artifacts[i].Bytes
+		}
+	}
+	o.files.Add(int64(n))
+	o.cursorAt = o.lane.now()
+	o.lane.healthy()
+	o.lane.progress()
+	if f := o.lane.cfg.Committed; f != nil {
+		f(o.cfg.Table.Name, n, rows, bytes, o.lane.now().Sub(began))
+	}
+}
+
+// publish makes the artefacts of intents visible. It returns the intents that
+// the sink refused for good and of which nothing is left. Invariant 3: an
+// error that says nothing about the outcome is followed by looking.
+func (o *output) publish(ctx context.Context, intents []*ledger.Intent) (void []*ledger.Intent, err error) {
+	todo := artifactsOf(intents)
+	for try := 0; ; try++ {
+		errs := o.cfg.Sink.Publish(ctx, todo)
+		if len(errs) != len(todo) {
+			return nil, fmt.Errorf("BUG: Publish gave %d results for %d artefacts", len(errs), len(todo))
+		}
+		var failed []connector.Artifact
+		var firstErr error
+		refused := map[connector.ArtifactID]bool{}
+		for i, e := range errs {
+			if e == nil {
+				continue
+			}
+			failed = append(failed, todo[i])
+			firstErr = cmpErr(firstErr, e)
+			refused[todo[i].Header.ID] = errors.Is(e, connector.ErrRefused)
+		}
+		if len(failed) == 0 {
+			return nil, nil
+		}
+		if errors.Is(firstErr, connector.ErrFenced) {
+			return nil, fmt.Errorf("publishing: %w", firstErr)
+		}
+		outcomes, err := o.look(ctx, failed)
+		if err != nil {
+			return nil, fmt.Errorf("publishing: %w", errors.Join(firstErr, err))
+		}
+		again, gone, err := o.sort(intents, failed, outcomes, refused)
+		if err != nil {
+			return nil, err
+		}
+		if len(gone) > 0 {
+			return o.wholly(intents, gone)
+		}
+		if len(again) == 0 {
+			return nil, nil
+		}
+		if try+1 >= o.lane.opts.PublishTries {
+			// They stay intents: the next attempt resolves them.
+			return nil, fmt.Errorf("publishing, still sealed after %d tries: %w", try+1, firstErr)
+		}
+		if err := o.lane.sleep(ctx, o.lane.backoff(try)); err != nil {
+			return nil, err
+		}
+		todo = again
+	}
+}
+
+func cmpErr(first, e error) error {
+	// A fence matters more than anything else that went wrong.
+	if first == nil || errors.Is(e, connector.ErrFenced) {
+		return e
+	}
+	return first
+}
+
+// look asks what became of artefacts.
+func (o *output) look(ctx context.Context, a []connector.Artifact) ([]connector.Outcome, error) {
+	outcomes, err := o.cfg.Sink.Resolve(ctx, a)
+	if err != nil {
+		return nil, fmt.Errorf("looking for the outcome: %w", err)
+	}
+	if len(outcomes) != len(a) {
+		return nil, fmt.Errorf("BUG: Resolve gave %d outcomes for %d artefacts", len(outcomes), len(a))
+	}
+	return outcomes, nil
+}
+
+// sort decides by outcome: published is done, sealed is tried again unless it
+// was refused, absent after a refusal is gone, absent without one and unknown
+// stop the lane.
+func (o *output) sort(intents []*ledger.Intent, failed []connector.Artifact, outcomes []connector.Outcome,
+	refused map[connector.ArtifactID]bool) (again []connector.Artifact, gone map[connector.ArtifactID]bool, err error) {
+	gone = map[connector.ArtifactID]bool{}
+	for i, a := range failed {
+		id := a.Header.ID
+		switch outcomes[i] {
+		case connector.Published:
+		case connector.Sealed:
+			if !refused[id] {
+				again = append(again, a)
+				continue
+			}
+			gone[id] = true
+		case connector.Absent:
+			if !refused[id] {
+				return nil, nil, o.ambiguous(intents, id, true)
+			}
+			gone[id] = true
+		default:
+			return nil, nil, o.ambiguous(intents, id, false)
+		}
+	}
+	return again, gone, nil
+}
+
+func (o *output) ambiguous(intents []*ledger.Intent, id connector.ArtifactID, gone bool) error {
+	e := &AmbiguousError{Table: o.cfg.Table.Name, Gone: gone}
+	for _, in := range intents {
+		for i := range in.Artifacts {
+			if in.Artifacts[i].Header.ID == id {
+				e.Intents = append(e.Intents, in)
+			}
+		}
+	}
+	return e
+}
+
+// wholly gives the intents whose every artefact is gone. One of which a part
+// is visible can be neither completed nor given up.
+func (o *output) wholly(intents []*ledger.Intent, gone map[connector.ArtifactID]bool) ([]*ledger.Intent, error) {
+	var out []*ledger.Intent
+	for _, in := range intents {
+		n := 0
+		for i := range in.Artifacts {
+			if gone[in.Artifacts[i].Header.ID] {
+				n++
+			}
+		}
+		switch {
+		case n == len(in.Artifacts):
+			out = append(out, in)
+		case n > 0:
+			return nil, o.ambiguous(intents, in.ID(), false)
+		}
+	}
+	return out, nil
+}
+
+// voidRefused ends refused intents; the others of the cycle are committed or
+// stay pending for the next attempt, which writes the refused rows again.
+func (o *output) voidRefused(ctx context.Context, void []*ledger.Intent) error {
+	var facts []ledger.Fact
+	for _, in := range void {
+		facts = append(facts, &ledger.Outcome{ID: in.ID(), Writer: o.writerID(), Result: ledger.Void,
+			TimeMillis: o.lane.wallMillis(), Reason: "refused by the sink"})
+	}
+	if err := o.lane.cfg.Book.Append(ctx, facts...); err != nil {
+		return fmt.Errorf("recording void: %w", err)
+	}
+	// Void first: a crash in between leaves garbage, never an intent of which
+	// nothing is left.
+	if err := o.cfg.Sink.Discard(ctx, artifactsOf(void)); err != nil {
+		o.lane.notice("table %s: a refused artefact could not be removed: %v", o.cfg.Table.Name, err)
+	}
+	return errRefused
+}
+
+func artifactsOf(intents []*ledger.Intent) []connector.Artifact {
+	var out []connector.Artifact
+	for _, in := range intents {
+		out = append(out, in.Artifacts...)
+	}
+	return out
+}
+
+// resolve ends the intents that the attempts before left pending, by looking.
+// rebuild gives up those of which nothing is left.
+func (o *output) resolve(ctx context.Context, rebuild bool) error {
+	l := o.lane
+	pending := l.cfg.Book.Intents(func(e *ledger.Entry) bool {
+		id := e.ID()
+		return e.Result == ledger.Pending && !id.Keyed && id.Table == o.cfg.Table.ID && id.Lane == l.cfg.Fact.ID
+	})
+	for _, e := range pending {
+		if err := o.resolveOne(ctx, e.Intent, rebuild); err != nil {
+			return fmt.Errorf("table %s: %w", o.cfg.Table.Name, err)
+		}
+	}
+	return nil
+}
+
+func (o *output) resolveOne(ctx context.Context, in *ledger.Intent, rebuild bool) error {
+	outcomes, err := o.look(ctx, in.Artifacts)
+	if err != nil {
+		return err
+	}
+	var sealed []connector.Artifact
+	absent := 0
+	for i, x := range outcomes {
+		switch x {
+		case connector.Unknown:
+			return o.ambiguous([]*ledger.Intent{in}, in.ID(), false)
+		case connector.Sealed:
+			sealed = append(sealed, in.Artifacts[i])
+		case connector.Absent:
+			absent++
+		}
+	}
+	switch {
+	case absent == 0:
+	case absent == len(outcomes) && rebuild:
+		err := o.lane.cfg.Book.Append(ctx, &ledger.Outcome{ID: in.ID(), Writer: o.writerID(), Result: ledger.Void,
+			TimeMillis: o.lane.wallMillis(), Reason: "nothing of it is left; rebuilt on request"})
+		if err == nil {
+			o.lane.notice("table %s: %s is given up, its rows are written again", o.cfg.Table.Name, in.ID())
+		}
+		return err
+	default:
+		return o.ambiguous([]*ledger.Intent{in}, in.ID(), absent == len(outcomes))
+	}
+	if len(sealed) > 0 {
+		void, err := o.publish(ctx, []*ledger.Intent{in})
+		if err != nil {
+			return fmt.Errorf("completing %s: %w", sealed[0].Location, err)
+		}
+		if len(void) > 0 {
+			if err := o.voidRefused(ctx, void); !errors.Is(err, errRefused) {
+				return err
+			}
+			return nil // its rows are above the resume position and come again
+		}
+	}
+	if err := o.record(ctx, []*ledger.Intent{in}, nil); err != nil {
+		return err
+	}
+	what := "was published"
+	if len(sealed) > 0 {
+		what = "was sealed and is published now"
+	}
+	o.lane.notice("table %s: %s %s", o.cfg.Table.Name, in.Artifacts[0].Location, what)
+	return nil
+}

@@ -1,0 +1,496 @@
+package lane
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/ledger"
+	"github.com/millrace/millrace/runtime/offsets"
+)
+
+// Tracker is what one output of a lane attempt knows about its rows: what it
+// must not take again, what is in open files, and from where it would go on
+// after a crash. It has no clock and does no I/O.
+//
+// Per source partition:
+//
+//	durable resume        begin of the oldest      next: first offset
+//	position (cursor)     open group               not processed
+//	     |                     |                        |
+//	     v  segment  segment   v  segment    segment    v
+//	-----[=========|=========|=[=========|=============]------->  offsets
+//	     counted once the      rows here are in open groups,
+//	     resume moves over     committed, dead or filtered
+//
+// A segment is the counts of some offsets. A new one begins with each batch, and
+// is merged with the one before it when no open group began there, so that the
+// resume position can move to where any open group began, with exact counts.
+type Tracker struct {
+	id    connector.ArtifactID
+	parts []trackedPart
+
+	buckets map[connector.BucketID]*openBucket
+	groups  []*group // open and sealed, not committed
+	seq     uint64
+
+	// hour gives an hour's counts as they are durable, or nil.
+	hour func(part int32, kind ledger.MinuteKind, hour int64) *ledger.Hour
+}
+
+// Position is a point of a source partition between two records.
+type Position struct {
+	Offset      int64
+	LeaderEpoch int32
+	// Watermark is the partition's before Offset, in milliseconds.
+	Watermark int64
+	// Bytes is the input read up to here by this attempt.
+	Bytes int64
+}
+
+type segment struct {
+	start   Position
+	counts  ledger.Counts
+	minutes minutes
+}
+
+type trackedPart struct {
+	source connector.Partition
+	cursor ledger.Cursor // durable
+	segs   []segment     // segs[0].start.Offset == cursor.Offset
+	next   Position
+	inside bool // a batch is being processed; the last segment is its
+
+	inputs    []*ledger.Input // committed above the cursor
+	committed offsets.Set     // their union
+	dead      []DeadRecord    // durable, ascending
+}
+
+// openBucket is an open file.
+type openBucket struct {
+	id             connector.BucketID
+	tablePartition string
+	group          *group
+	inputs         []offsets.Set // by partition
+	rows           int64
+	hash           uint64
+	minEvent       int64
+	maxEvent       int64
+}
+
+// group is open files that share records: sealed, named by one intent and
+// resolved as a whole.
+type group struct {
+	buckets []*openBucket
+	// begin is, by partition, the offset of the segment in which it began; -1:
+	// no row of the partition.
+	begin []int64
+	// bytes is the least Position.Bytes at its begins.
+	bytes    int64
+	openedAt int64 // ms, monotonic
+	written  int64 // decoded rows
+	odd      [][]ledger.Odd
+	minutes  minutes
+	sealed   bool
+	carry    bool // began below the head of the attempt before
+}
+
+// NewTracker returns the tracker of an output that goes on from cursors, one a
+// partition of the lane. id gives job, generation, table, lane and epoch.
+func NewTracker(id connector.ArtifactID, parts []connector.Partition, cursors []ledger.Cursor) *Tracker {
+	t := &Tracker{id: id, buckets: map[connector.BucketID]*openBucket{}, parts: make([]trackedPart, len(parts)),
+		hour: func(int32, ledger.MinuteKind, int64) *ledger.Hour { return nil }}
+	for i := range parts {
+		c := cursors[i]
+		at := Position{Offset: c.Offset, LeaderEpoch: c.LeaderEpoch, Watermark: c.Watermark}
+		t.parts[i] = trackedPart{source: parts[i], cursor: c, next: at, segs: []segment{{start: at, minutes: minutes{}}}}
+	}
+	return t
+}
+
+// AddCommitted says that an intent's offsets of a partition are committed.
+func (t *Tracker) AddCommitted(part int32, in *ledger.Input) {
+	p := &t.parts[part]
+	p.inputs = append(p.inputs, in)
+	p.committed = p.committed.Union(in.Offsets)
+}
+
+// AddDead says that rows have a durable dead letter; records come ascending.
+func (t *Tracker) AddDead(part int32, d DeadRecord) {
+	t.parts[part].dead = append(t.parts[part].dead, d)
+}
+
+// Next is the first offset that the output has not processed.
+func (t *Tracker) Next(part int32) Position { return t.parts[part].next }
+
+// Cursor is the durable resume position.
+func (t *Tracker) Cursor(part int32) *ledger.Cursor { return &t.parts[part].cursor }
+
+// Committed is the offsets to skip because a committed artefact has them.
+func (t *Tracker) Committed(part int32) offsets.Set { return t.parts[part].committed }
+
+// Dead finds the durable dead letters of a record, or nil.
+func (t *Tracker) Dead(part int32, offset int64) *DeadRecord {
+	d := t.parts[part].dead
+	i := sort.Search(len(d), func(i int) bool { return d[i].Offset >= offset })
+	if i < len(d) && d[i].Offset == offset {
+		return &d[i]
+	}
+	return nil
+}
+
+// HasDead reports whether a partition has durable dead letters in a range.
+func (t *Tracker) HasDead(part int32, from, to int64) bool {
+	d := t.parts[part].dead
+	i := sort.Search(len(d), func(i int) bool { return d[i].Offset >= from })
+	return i < len(d) && d[i].Offset < to
+}
+
+// CommittedOdd finds the exceptional counts of a committed offset, or nil:
+// exactly one row, written.
+func (t *Tracker) CommittedOdd(part int32, offset int64) *ledger.Odd {
+	for _, in := range t.parts[part].inputs {
+		i := sort.Search(len(in.Odd), func(i int) bool { return in.Odd[i].Offset >= offset })
+		if i < len(in.Odd) && in.Odd[i].Offset == offset {
+			return &in.Odd[i]
+		}
+	}
+	return nil
+}
+
+// Begin starts processing a stretch of a partition: a segment begins.
+func (t *Tracker) Begin(part int32) {
+	p := &t.parts[part]
+	if p.inside {
+		return
+	}
+	p.inside = true
+	if last := &p.segs[len(p.segs)-1]; last.start.Offset == p.next.Offset {
+		return // the segment is as yet empty of offsets
+	}
+	p.segs = append(p.segs, segment{start: p.next, minutes: minutes{}})
+}
+
+// Account adds counts to the stretch.
+func (t *Tracker) Account(part int32, c *ledger.Counts) {
+	p := &t.parts[part]
+	p.segs[len(p.segs)-1].counts.Add(c)
+}
+
+// Minutes is where the stretch counts minutes.
+func (t *Tracker) Minutes(part int32) minutes {
+	p := &t.parts[part]
+	return p.segs[len(p.segs)-1].minutes
+}
+
+// End ends the stretch: everything below next is processed.
+func (t *Tracker) End(part int32, next Position) {
+	p := &t.parts[part]
+	p.inside = false
+	p.next = next
+	n := len(p.segs) - 1
+	if n == 0 {
+		return
+	}
+	last := &p.segs[n]
+	for _, g := range t.groups {
+		if g.begin[part] == last.start.Offset {
+			return
+		}
+	}
+	p.segs[n-1].counts.Add(&last.counts)
+	p.segs[n-1].minutes.addAll(last.minutes)
+	p.segs = p.segs[:n]
+}
+
+// Open makes a bucket known, in a group of its own, unless it is open already.
+func (t *Tracker) Open(id connector.BucketID, tablePartition string, now int64) {
+	if t.buckets[id] != nil {
+		return
+	}
+	g := &group{begin: make([]int64, len(t.parts)), openedAt: now, bytes: math.MaxInt64,
+		odd: make([][]ledger.Odd, len(t.parts)), minutes: minutes{}}
+	for i := range g.begin {
+		g.begin[i] = -1
+	}
+	b := &openBucket{id: id, tablePartition: tablePartition, group: g, inputs: make([]offsets.Set, len(t.parts)),
+		minEvent: math.MaxInt64, maxEvent: math.MinInt64}
+	g.buckets = []*openBucket{b}
+	t.buckets[id] = b
+	t.groups = append(t.groups, g)
+}
+
+// Link puts two open buckets into one group: they share a record.
+func (t *Tracker) Link(a, b connector.BucketID) {
+	g, h := t.buckets[a].group, t.buckets[b].group
+	if g == h {
+		return
+	}
+	for _, x := range h.buckets {
+		x.group = g
+	}
+	g.buckets = append(g.buckets, h.buckets...)
+	for i := range g.begin {
+		if g.begin[i] < 0 || h.begin[i] >= 0 && h.begin[i] < g.begin[i] {
+			g.begin[i] = h.begin[i]
+		}
+		g.odd[i] = append(g.odd[i], h.odd[i]...)
+	}
+	g.bytes = min(g.bytes, h.bytes)
+	g.openedAt = min(g.openedAt, h.openedAt)
+	g.carry = g.carry || h.carry
+	g.written += h.written
+	g.minutes.addAll(h.minutes)
+	t.groups = slices.DeleteFunc(t.groups, func(x *group) bool { return x == h })
+}
+
+// Put says that rows of the offsets [first, end) are in an open bucket: rows of
+// them, as the table counts.
+func (t *Tracker) Put(id connector.BucketID, part int32, first, end, rows int64) {
+	b := t.buckets[id]
+	b.inputs[part].Add(first, end)
+	b.rows += rows
+	if b.group.begin[part] < 0 {
+		t.begin(b.group, part)
+	}
+}
+
+func (t *Tracker) begin(g *group, part int32) {
+	p := &t.parts[part]
+	at := p.segs[len(p.segs)-1].start
+	g.begin[part] = at.Offset
+	g.bytes = min(g.bytes, at.Bytes)
+}
+
+// PutHash adds what the header of a bucket says of rows: their hash sum and
+// the bounds of their event times.
+func (t *Tracker) PutHash(id connector.BucketID, hash uint64, minEvent, maxEvent int64) {
+	b := t.buckets[id]
+	b.hash += hash
+	b.minEvent, b.maxEvent = min(b.minEvent, minEvent), max(b.maxEvent, maxEvent)
+}
+
+// PutRecords adds to the group of a bucket: decoded rows written, and the
+// exceptions among their offsets.
+func (t *Tracker) PutRecords(id connector.BucketID, part int32, written int64, odd []ledger.Odd) {
+	g := t.buckets[id].group
+	g.written += written
+	g.odd[part] = append(g.odd[part], odd...)
+}
+
+// GroupMinutes is where the group of a bucket counts written rows by minute.
+func (t *Tracker) GroupMinutes(id connector.BucketID) minutes { return t.buckets[id].group.minutes }
+
+// OpenRows is the decoded rows that are in groups which are not committed.
+func (t *Tracker) OpenRows() int64 {
+	var n int64
+	for _, g := range t.groups {
+		n += g.written
+	}
+	return n
+}
+
+// openCounts are the counts of what is in open groups, of one partition, from
+// the exact sets.
+func (t *Tracker) openCounts(part int32) ledger.Counts {
+	var sum ledger.Counts
+	for _, g := range t.groups {
+		in := g.input(part, t.parts[part].source)
+		c := in.Counts(0, math.MaxInt64)
+		sum.Add(&c)
+	}
+	return sum
+}
+
+// input is what a group disposes of in a partition.
+func (g *group) input(part int32, source connector.Partition) ledger.Input {
+	in := ledger.Input{Topic: source.TopicID, Partition: source.ID}
+	for _, b := range g.buckets {
+		in.Offsets = in.Offsets.Union(b.inputs[part])
+	}
+	in.Odd = slices.Clone(g.odd[part])
+	slices.SortFunc(in.Odd, func(a, b ledger.Odd) int { return cmp.Compare(a.Offset, b.Offset) })
+	return in
+}
+
+// Sealing is groups on their way from open to committed.
+type Sealing struct {
+	groups   []*group
+	Requests []connector.SealRequest
+}
+
+// Seal takes groups out of the open ones and makes the headers for the writer,
+// one a bucket, in order.
+func (t *Tracker) Seal(groups []*group, schemaHash uint64) *Sealing {
+	s := &Sealing{groups: groups}
+	for _, g := range groups {
+		g.sealed = true
+		for _, b := range g.buckets {
+			delete(t.buckets, b.id)
+			t.seq++
+			h := connector.Header{ID: t.id, TablePartition: b.tablePartition, Rows: b.rows, RowHash: b.hash, SchemaHash: schemaHash}
+			h.ID.Sequence = t.seq
+			if b.minEvent <= b.maxEvent {
+				h.MinEventTime, h.MaxEventTime = b.minEvent, b.maxEvent
+			}
+			for part := range t.parts {
+				if set := b.inputs[part]; len(set) > 0 {
+					src := t.parts[part].source
+					h.Inputs = append(h.Inputs, connector.Input{Topic: src.TopicID, Partition: src.ID, Offsets: set})
+				}
+			}
+			s.Requests = append(s.Requests, connector.SealRequest{Bucket: b.id, Header: h})
+		}
+	}
+	return s
+}
+
+// Intents makes the intents of sealed artefacts, one a group.
+func (t *Tracker) Intents(s *Sealing, sealed []connector.Artifact, nowMillis int64) ([]*ledger.Intent, error) {
+	if len(sealed) != len(s.Requests) {
+		return nil, fmt.Errorf("the writer sealed %d artefacts of %d", len(sealed), len(s.Requests))
+	}
+	var out []*ledger.Intent
+	for _, g := range s.groups {
+		in := &ledger.Intent{Writer: t.writer(), SealedMillis: nowMillis, Artifacts: sealed[:len(g.buckets):len(g.buckets)]}
+		sealed = sealed[len(g.buckets):]
+		for part := range t.parts {
+			if x := g.input(int32(part), t.parts[part].source); len(x.Offsets) > 0 {
+				in.Inputs = append(in.Inputs, x)
+			}
+		}
+		in.Minutes = g.minutes.list()
+		out = append(out, in)
+	}
+	return out, nil
+}
+
+func (t *Tracker) writer() ledger.Writer { return ledger.Writer{Lane: t.id.Lane, Epoch: t.id.Epoch} }
+
+// Done says that groups are about to be committed; Advance then moves the
+// cursors over them.
+func (t *Tracker) Done(s *Sealing) {
+	t.groups = slices.DeleteFunc(t.groups, func(g *group) bool { return slices.Contains(s.groups, g) })
+}
+
+// Resume is where the output would go on after a crash: the least begin of the
+// groups that are not committed, the start of the stretch being processed, or
+// the first offset not processed.
+func (t *Tracker) Resume(part int32) int64 {
+	p := &t.parts[part]
+	at := p.next.Offset
+	for _, g := range t.groups {
+		if b := g.begin[part]; b >= 0 && b < at {
+			at = b
+		}
+	}
+	return at
+}
+
+// Behind reports whether any cursor can move.
+func (t *Tracker) Behind() bool {
+	for i := range t.parts {
+		if t.Resume(int32(i)) > t.parts[i].cursor.Offset {
+			return true
+		}
+	}
+	return false
+}
+
+// Advance moves the cursors as far as they go and gives the facts that make it
+// durable: in one ledger batch, with the outcomes of the groups that were Done.
+// Invariant 1: a cursor passes an offset only when everything below it is
+// disposed of, and carries all counts of what lies below.
+func (t *Tracker) Advance() []ledger.Fact {
+	var facts []ledger.Fact
+	for i := range t.parts {
+		facts = append(facts, t.advance(int32(i))...)
+	}
+	return facts
+}
+
+func (t *Tracker) advance(part int32) []ledger.Fact {
+	p := &t.parts[part]
+	to := t.Resume(part)
+	if to <= p.cursor.Offset {
+		return nil
+	}
+	k := 0
+	for k < len(p.segs) && p.segs[k].start.Offset < to {
+		k++
+	}
+	passed := p.segs[:k]
+	at := p.next
+	if k < len(p.segs) {
+		at = p.segs[k].start
+	}
+	c := p.cursor
+	c.Counts = c.Counts.Clone()
+	c.Epoch, c.Lane = t.id.Epoch, t.id.Lane
+	c.Offset, c.LeaderEpoch, c.Watermark = at.Offset, at.LeaderEpoch, at.Watermark
+	sum := minutes{}
+	for s := range passed {
+		c.Counts.Add(&passed[s].counts)
+		sum.addAll(passed[s].minutes)
+	}
+	p.segs = append(p.segs[:0:0], p.segs[k:]...)
+	if len(p.segs) == 0 {
+		p.segs = []segment{{start: p.next, minutes: minutes{}}}
+	}
+	p.cursor = c
+	t.forget(part)
+	facts := []ledger.Fact{&c}
+	proto := ledger.Hour{Output: c.Output, Topic: c.Topic, Partition: c.Partition, Lane: c.Lane, Epoch: c.Epoch}
+	for _, h := range sum.hours(proto, func(k ledger.MinuteKind, hour int64) *ledger.Hour { return t.hour(part, k, hour) }) {
+		facts = append(facts, h)
+	}
+	return facts
+}
+
+// forget drops from the skip set what lies below the cursor.
+func (t *Tracker) forget(part int32) {
+	p := &t.parts[part]
+	p.committed = p.committed.From(p.cursor.Offset)
+	p.inputs = slices.DeleteFunc(p.inputs, func(in *ledger.Input) bool { return in.Offsets.End() <= p.cursor.Offset })
+	i := sort.Search(len(p.dead), func(i int) bool { return p.dead[i].Offset >= p.cursor.Offset })
+	p.dead = p.dead[i:]
+}
+
+// Live is the equation of a partition now: what is below next, and committed
+// artefacts above it that are yet to be read past.
+func (t *Tracker) Live(part int32) (c ledger.Counts, open int64) {
+	p := &t.parts[part]
+	c = p.cursor.Counts.Clone()
+	for i := range p.segs {
+		c.Add(&p.segs[i].counts)
+	}
+	for _, in := range p.inputs {
+		above := in.Counts(p.next.Offset, math.MaxInt64)
+		c.Add(&above)
+	}
+	in := t.openCounts(part)
+	// While a batch is being written some of its rows are in groups and not yet
+	// counted; the equation holds at every moment all the same.
+	open = min(in.Written, c.Written)
+	c.Written -= open
+	c.Expanded -= min(in.Expanded, c.Expanded)
+	return c, open
+}
+
+// list is the minutes sorted, for an intent.
+func (m minutes) list() []ledger.MinuteSum {
+	out := make([]ledger.MinuteSum, 0, len(m))
+	for k, c := range m {
+		out = append(out, ledger.MinuteSum{Kind: k.kind, Minute: k.minute, Counts: c})
+	}
+	slices.SortFunc(out, func(a, b ledger.MinuteSum) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Minute, b.Minute))
+	})
+	return out
+}
+
+// noEvent are the event bounds of no rows.
+func noEvent() (lo, hi int64) { return math.MaxInt64, math.MinInt64 }
