@@ -141,9 +141,9 @@ func (s *Sink) MaxEpoch(_ context.Context, lane connector.LaneID) (uint64, error
 }
 
 // durableDir makes a directory below the table, or the table's own, and makes
-// it and all its parents up to the table's parent durable. It does not trust
-// that a directory which is already there is durable: another goroutine may
-// have made it and not synced it yet.
+// it and all its parents durable. It does not trust that a directory which is
+// already there is durable: another goroutine may have made it and not synced
+// it yet.
 func (s *Sink) durableDir(dir string) error {
 	s.mu.Lock()
 	known := s.durable[dir]
@@ -155,16 +155,20 @@ func (s *Sink) durableDir(dir string) error {
 		return err
 	}
 	var made []string
+	inside := true
 	for d := dir; ; d = s.fs.Dir(d) {
-		made = append(made, d)
-		if d == s.dir || s.fs.Dir(d) == d {
-			break
-		}
-	}
-	for i := len(made) - 1; i >= 0; i-- {
-		if err := s.fs.SyncDir(s.fs.Dir(made[i])); err != nil {
+		parent := s.fs.Dir(d)
+		err := s.fs.SyncDir(parent)
+		if err != nil && inside {
 			return err
 		}
+		// Directories above the table are the user's; we may not be allowed
+		// to open them.
+		if err != nil || parent == d {
+			break
+		}
+		made = append(made, d)
+		inside = inside && d != s.dir
 	}
 	s.mu.Lock()
 	for _, d := range made {

@@ -2,7 +2,6 @@ package filesystem
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"sort"
@@ -364,29 +363,4 @@ func (w *Writer) usable() error {
 		return errClosed
 	}
 	return nil
-}
-
-// Footer keys; docs/format/table-directory.md.
-const (
-	footerVersion    = "millrace.version"
-	footerArtifact   = "millrace.artifact"
-	footerInputs     = "millrace.inputs"
-	footerRowHash    = "millrace.row_hash"
-	footerSchemaHash = "millrace.schema_hash"
-)
-
-// setFooter writes what the file holds into it. Invariant 2.
-func setFooter(p *parquetfmt.Writer, h connector.Header) {
-	p.SetMetadata(footerVersion, "1")
-	p.SetMetadata(footerArtifact, h.ID.String())
-	var in strings.Builder
-	for i, x := range h.Inputs {
-		if i > 0 {
-			in.WriteByte(' ')
-		}
-		fmt.Fprintf(&in, "%s:%d:%s", x.Topic, x.Partition, hex.EncodeToString(x.Offsets.AppendTo(nil)))
-	}
-	p.SetMetadata(footerInputs, in.String())
-	p.SetMetadata(footerRowHash, fmt.Sprintf("%016x", h.RowHash))
-	p.SetMetadata(footerSchemaHash, fmt.Sprintf("%016x", h.SchemaHash))
 }
