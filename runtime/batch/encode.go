@@ -37,7 +37,14 @@ const (
 
 // AppendValue appends the canonical encoding of row i of v, of any encoding.
 // An error is encoded as NULL: callers have dealt with errors before.
-func AppendValue(dst []byte, v *Vec, i int) []byte {
+func AppendValue(dst []byte, v *Vec, i int) []byte { return appendValue(dst, v, i, false) }
+
+// AppendExact is AppendValue but for FLOAT and DOUBLE, whose bits are kept as
+// they are: for state that must give a value back unchanged. DecodeValue
+// reads both.
+func AppendExact(dst []byte, v *Vec, i int) []byte { return appendValue(dst, v, i, true) }
+
+func appendValue(dst []byte, v *Vec, i int, exact bool) []byte {
 	v, i, null := v.resolve(i)
 	if null {
 		return append(dst, tagNull)
@@ -51,8 +58,14 @@ func AppendValue(dst []byte, v *Vec, i int) []byte {
 	case types.TinyInt, types.SmallInt, types.Int, types.BigInt:
 		return binary.BigEndian.AppendUint64(append(dst, tagInt), uint64(v.Int64(i)))
 	case types.Float:
+		if exact {
+			return binary.BigEndian.AppendUint32(append(dst, tagFloat), math.Float32bits(v.F32[i]))
+		}
 		return binary.BigEndian.AppendUint32(append(dst, tagFloat), canonical32(v.F32[i]))
 	case types.Double:
+		if exact {
+			return binary.BigEndian.AppendUint64(append(dst, tagDouble), math.Float64bits(v.F64[i]))
+		}
 		return binary.BigEndian.AppendUint64(append(dst, tagDouble), canonical64(v.F64[i]))
 	case types.Decimal:
 		return appendDecimalValue(dst, v.Decimal(i), v.Type.Scale)
@@ -76,15 +89,15 @@ func AppendValue(dst []byte, v *Vec, i int) []byte {
 		from, to := v.Offsets[i], v.Offsets[i+1]
 		dst = binary.AppendUvarint(append(dst, tagArray), uint64(to-from))
 		for j := from; j < to; j++ {
-			dst = AppendValue(dst, v.Children[0], int(j))
+			dst = appendValue(dst, v.Children[0], int(j), exact)
 		}
 		return dst
 	case types.Map:
-		return appendMapValue(dst, v, i)
+		return appendMapValue(dst, v, i, exact)
 	case types.Row:
 		dst = binary.AppendUvarint(append(dst, tagRow), uint64(len(v.Children)))
 		for _, c := range v.Children {
-			dst = AppendValue(dst, c, i)
+			dst = appendValue(dst, c, i, exact)
 		}
 		return dst
 	}
@@ -155,18 +168,18 @@ func appendTimestampValue(dst []byte, x, units int64) []byte {
 	return binary.BigEndian.AppendUint32(dst, uint32(nanos))
 }
 
-func appendMapValue(dst []byte, v *Vec, i int) []byte {
+func appendMapValue(dst []byte, v *Vec, i int, exact bool) []byte {
 	from, to := int(v.Offsets[i]), int(v.Offsets[i+1])
 	dst = binary.AppendUvarint(append(dst, tagMap), uint64(to-from))
 	if to-from == 1 {
-		dst = AppendValue(dst, v.Children[0], from)
-		return AppendValue(dst, v.Children[1], from)
+		dst = appendValue(dst, v.Children[0], from, exact)
+		return appendValue(dst, v.Children[1], from, exact)
 	}
 	type entry struct{ key, all []byte }
 	entries := make([]entry, 0, to-from)
 	for j := from; j < to; j++ {
-		k := AppendValue(nil, v.Children[0], j)
-		entries = append(entries, entry{key: k, all: AppendValue(k[:len(k):len(k)], v.Children[1], j)})
+		k := appendValue(nil, v.Children[0], j, exact)
+		entries = append(entries, entry{key: k, all: appendValue(k[:len(k):len(k)], v.Children[1], j, exact)})
 	}
 	slices.SortFunc(entries, func(a, b entry) int { return bytes.Compare(a.key, b.key) })
 	for _, e := range entries {

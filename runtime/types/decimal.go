@@ -179,15 +179,15 @@ func (d Decimal128) MulScaled(o Decimal128, drop int) (Decimal128, bool) {
 	if p.neg {
 		b.Neg(b)
 	}
-	return DecimalFromBig(quoHalfUp(b, bigPow10(drop)))
+	return DecimalFromBig(QuoHalfUp(b, bigPow10(drop)))
 }
 
 func bigPow10(n int) *big.Int {
 	return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil)
 }
 
-// quoHalfUp is a / b rounded half away from zero.
-func quoHalfUp(a, b *big.Int) *big.Int {
+// QuoHalfUp is a / b rounded half away from zero; a is not changed.
+func QuoHalfUp(a, b *big.Int) *big.Int {
 	var q, r big.Int
 	q.QuoRem(a, b, &r)
 	if r.Lsh(&r, 1).CmpAbs(b) >= 0 {
@@ -227,7 +227,7 @@ func (d Decimal128) DivScaled(o Decimal128, shift int) (Decimal128, bool) {
 	} else {
 		den.Mul(den, bigPow10(-shift))
 	}
-	return DecimalFromBig(quoHalfUp(n, den))
+	return DecimalFromBig(QuoHalfUp(n, den))
 }
 
 // QuoRem divides truncating; the remainder has d's sign. o must not be 0.
@@ -385,7 +385,7 @@ func AddScaled(a Decimal128, as int, b Decimal128, bs, rs int) (Decimal128, bool
 	if rs >= s {
 		return DecimalFromBig(n.Mul(n, bigPow10(rs-s)))
 	}
-	return DecimalFromBig(quoHalfUp(n, bigPow10(s-rs)))
+	return DecimalFromBig(QuoHalfUp(n, bigPow10(s-rs)))
 }
 
 // RemScaled is the remainder of a / b with a's sign, at scale rs, which is at
@@ -404,7 +404,7 @@ func RemScaled(a Decimal128, as int, b Decimal128, bs, rs int) (Decimal128, bool
 	if rs >= s {
 		return DecimalFromBig(n.Mul(n, bigPow10(rs-s)))
 	}
-	return DecimalFromBig(quoHalfUp(n, bigPow10(s-rs)))
+	return DecimalFromBig(QuoHalfUp(n, bigPow10(s-rs)))
 }
 
 // Rescale2 is Rescale from a scale that may be negative, as after rounding

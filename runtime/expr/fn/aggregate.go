@@ -11,6 +11,8 @@ type AggOptions struct {
 	Distinct bool
 	// KeepNulls: FIRST_VALUE and LAST_VALUE take NULLs as values.
 	KeepNulls bool
+	// IgnoreNulls: ARRAY_AGG leaves NULLs out.
+	IgnoreNulls bool
 }
 
 // BoundAggregate is an aggregate bound to argument types.
@@ -61,8 +63,9 @@ type Accumulator interface {
 	// Resize makes groups 0..n-1 exist; new ones are empty.
 	Resize(n int)
 	// Update folds the rows of sel (nil: all) in: groups[row] is the group of
-	// a row, args are as BoundAggregate.Params (any encoding), order is a
-	// BYTES column of order keys (AppendOrderKey) and may be nil when the
+	// a row, args are as BoundAggregate.Params (any encoding); order is a
+	// BYTES column of order keys (batch.AppendOrderValue and
+	// AppendOrderPosition) and may be nil when the
 	// aggregate is not Ordered. FILTER is a narrower sel. A row whose argument
 	// is an error must not be in sel: the operator has dealt with it.
 	Update(groups []int32, args []batch.Vec, order *batch.Vec, sel batch.Sel)

@@ -1,3 +1,0 @@
-package fn
-
-func aggregates(LibraryOptions) []*Aggregate { return nil }
