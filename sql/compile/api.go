@@ -5,7 +5,9 @@ import (
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/expr/fn"
 	"github.com/millrace/millrace/runtime/graph"
+	rt "github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/sql/catalog"
+	"github.com/millrace/millrace/sql/diag"
 	"github.com/millrace/millrace/sql/syntax"
 )
 
@@ -117,6 +119,8 @@ type Unit struct {
 	Explain *Explain
 	// Session is the one that was given, or a new one.
 	Session *Session
+
+	zone *rt.Zone
 }
 
 // Explain is the plan of a job for people and scripts.
@@ -150,4 +154,13 @@ type State struct {
 	Slots     []string `json:"slots"`
 	WindowMs  int64    `json:"window_ms,omitempty"`
 	SinkTable string   `json:"sink_table,omitempty"`
+}
+
+// Zone is the session zone after the input.
+func (u *Unit) Zone() *rt.Zone { return u.zone }
+
+// SetBatch makes a session run in batch mode, as a backfill does.
+func SetBatch(s *Session, diags *diag.List) {
+	lit := func(text string) *syntax.StringLit { return &syntax.StringLit{Value: text} }
+	s.Settings.Set(lit("execution.runtime-mode"), lit("batch"), diags)
 }

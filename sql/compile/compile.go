@@ -116,6 +116,7 @@ func (c *compiler) applySettings() {
 		zone = rt.UTC()
 	}
 	c.binder.Zone = zone
+	c.unit.zone = zone
 	c.binder.Batch = c.settings.Batch()
 	if _, _, set := c.settings.Lookup("execution.runtime-mode"); !set && c.opts.Mode == ModeSQL {
 		c.binder.Batch = true

@@ -1,6 +1,8 @@
 package lower
 
 import (
+	"strconv"
+
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/sql/catalog"
@@ -42,10 +44,10 @@ func (l *lowerer) aggregate(n *plan.Aggregate, in *lowered) (*lowered, error) {
 	}
 	ex := l.exchange(in, keys)
 	if n.Window == nil {
-		return l.add(&graph.GroupAggregate{Keys: keys, Aggregates: aggs}, n.Cols, n.Path, ex.id), nil
+		return l.add(&graph.GroupAggregate{Keys: keys, Aggregates: aggs}, n.Cols, l.statePath(n), ex.id), nil
 	}
 	op := &graph.WindowAggregate{Window: l.window(n.Window), Time: timeAt, Keys: keys, Aggregates: aggs, Late: l.late(nil)}
-	return l.add(op, n.Cols, n.Path, ex.id), nil
+	return l.add(op, n.Cols, l.statePath(n), ex.id), nil
 }
 
 func (l *lowerer) sort(n *plan.Sort, in *lowered) (*lowered, error) {
@@ -68,20 +70,21 @@ func (l *lowerer) sort(n *plan.Sort, in *lowered) (*lowered, error) {
 	return l.add(op, in.cols, l.unique("sort"), ex.id), nil
 }
 
-// unique is a state path for operators of batch jobs, whose state no edit has
-// to find again.
-func (l *lowerer) unique(kind string) string {
-	n := 0
-	for _, node := range l.job.Nodes {
-		switch node.Op.(type) {
-		case *graph.Sort, *graph.Limit:
-			n++
-		}
+// statePath is the path of an aggregate. In batch jobs, whose state no edit
+// has to find again, equal ones are numbered.
+func (l *lowerer) statePath(n *plan.Aggregate) string {
+	if l.o.Batch {
+		return l.unique(n.StatePath())
 	}
-	if n == 0 {
-		return kind
+	return n.StatePath()
+}
+
+func (l *lowerer) unique(path string) string {
+	l.paths[path]++
+	if k := l.paths[path]; k > 1 {
+		return path + "#" + strconv.Itoa(k)
 	}
-	return kind + string(rune('0'+n%10))
+	return path
 }
 
 var wideRules = map[plan.Rule]graph.Rule{

@@ -71,6 +71,7 @@ type lowerer struct {
 	tables  map[string]*source
 	sinks   []*sink
 	byTable map[string]*sink
+	paths   map[string]int // state paths given
 }
 
 // source is a table read by one or more scans.
@@ -112,7 +113,7 @@ func (n *lowered) time() int {
 }
 
 func newLowerer(o Options) *lowerer {
-	l := &lowerer{o: o, zone: o.Zone, tables: map[string]*source{}, byTable: map[string]*sink{}}
+	l := &lowerer{o: o, zone: o.Zone, tables: map[string]*source{}, byTable: map[string]*sink{}, paths: map[string]int{}}
 	if l.zone == nil {
 		l.zone = rt.UTC()
 	}

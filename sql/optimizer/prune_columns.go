@@ -170,7 +170,7 @@ func pruneAggregate(n *plan.Aggregate) plan.Node {
 			below.addExprs(a.Filter)
 		}
 	}
-	if n.Window != nil {
+	if n.Time >= 0 {
 		below[n.Time] = true
 	}
 	return n.With(dropTumble(prune(n.Input, below), n, below))

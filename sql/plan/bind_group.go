@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/millrace/millrace/runtime/connector"
@@ -367,7 +368,7 @@ func (g *grouping) aggregate(s *syntax.Select) Node {
 	if w != nil {
 		tc, _ := ColumnByID(in, timeID)
 		add(tc.Ref(), tc.Name)
-		cols := b.windowColumns(w, 0, tc.RowTime)
+		cols := b.windowColumns(w, 0)
 		for i := range cols {
 			cols[i].Window.Time = cols[WindowTime].ID
 		}
@@ -377,6 +378,14 @@ func (g *grouping) aggregate(s *syntax.Select) Node {
 			}
 		}
 		a.Cols = append(a.Cols, cols...)
+	} else if slices.ContainsFunc(a.Aggs, func(c AggCall) bool { return c.Bound.Ordered }) {
+		// FIRST_VALUE and LAST_VALUE go by row time: carry it along.
+		for _, c := range in {
+			if c.RowTime {
+				a.Time = add(c.Ref(), c.Name).Index
+				break
+			}
+		}
 	}
 	a.Input = keepIdentity(pre)
 	if len(pre.Cols) == 0 { // COUNT(*) alone: rows without columns

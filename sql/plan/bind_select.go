@@ -29,7 +29,9 @@ type item struct {
 	e     expr.Expr
 	name  string
 	named bool
-	span  diag.Span
+	// aliased: the name was written with AS.
+	aliased bool
+	span    diag.Span
 }
 
 // selectQuery binds a SELECT with the ORDER BY of its query.
@@ -155,7 +157,7 @@ func (sel *selection) bindItems(bind func(e syntax.Expr) expr.Expr) bool {
 			}
 			name, named := itemName(it, i)
 			span := it.Expr.Span()
-			sel.items = append(sel.items, item{e: e, name: name, named: named, span: span})
+			sel.items = append(sel.items, item{e: e, name: name, named: named, aliased: it.Alias != nil, span: span})
 		}
 	}
 	return ok
@@ -222,7 +224,8 @@ func (sel *selection) project() {
 		p.Exprs = append(p.Exprs, it.e)
 		p.Cols = append(p.Cols, derive(sel.b.id, it.name, it.e, sel.input.Columns()))
 		out.Spans = append(out.Spans, it.span)
-		out.Named = append(out.Named, it.named)
+		_, bare := it.e.(*expr.Column)
+		out.Named = append(out.Named, it.aliased || it.named && bare)
 	}
 	out.Node = keepIdentity(p)
 	sel.out = out

@@ -120,7 +120,7 @@ func (w *wideBinder) windowClause() {
 		w.fail(diag.CodeBadWindow, w.s.Window.Size.Span(), "a window's size must be above zero")
 		return
 	}
-	w.window = &Window{Size: size, Offset: offset}
+	w.window = &Window{Size: size, Offset: offset, RowTime: true}
 }
 
 // branch binds one branch; nil means that something was reported.
@@ -179,7 +179,7 @@ func (w *wideBinder) branch(br *syntax.WideBranch) *wideBranch {
 func (w *wideBinder) offline(br *syntax.WideBranch, sc *scope) {
 	b := w.b
 	b.scalar(br.Generation, sc, "GENERATION")
-	cols := b.windowColumns(&Window{}, 0, false)
+	cols := b.windowColumns(&Window{}, 0)
 	b.scalar(br.GenExpr, &scope{rels: []relation{{cols: cols[:2]}}}, "GENERATION")
 	w.ok = false
 	b.notYet(br.Label.Span().To(br.Generation.Span()), "an OFFLINE branch of a wide table")
@@ -360,7 +360,7 @@ func (w *wideBinder) merge(shell *catalog.Table) *Wide {
 		take(k.Name, k.Span())
 		n.Cols = append(n.Cols, Column{ID: w.b.id(), Name: k.Name, Type: keyTypes[i].NotNull()})
 	}
-	win := w.b.windowColumns(w.window, 0, true)
+	win := w.b.windowColumns(w.window, 0)
 	for _, c := range win[:2] {
 		take(c.Name, w.s.Window.Span())
 		n.Cols = append(n.Cols, c)

@@ -93,7 +93,7 @@ func (b *Binder) tumble(c *syntax.Call, sc *scope) *Output {
 	if timeCol == nil {
 		return nil
 	}
-	w := &Window{Size: size, Offset: offset, LTZ: timeCol.Type.Kind == rt.TimestampLTZ}
+	w := &Window{Size: size, Offset: offset, LTZ: timeCol.Type.Kind == rt.TimestampLTZ, RowTime: timeCol.RowTime}
 	b.lintDST(w, args[2].Span())
 	return b.tumbleOver(in, w, timeCol)
 }
@@ -109,7 +109,7 @@ func (b *Binder) tumbleOver(in *Output, w *Window, timeCol *Column) *Output {
 		col.RowTime = false
 		n.Cols = append(n.Cols, col)
 	}
-	n.Cols = append(n.Cols, b.windowColumns(w, timeCol.ID, in.columnRowTime(timeCol.ID))...)
+	n.Cols = append(n.Cols, b.windowColumns(w, timeCol.ID)...)
 	out := &Output{Node: n, Spans: in.Spans, Named: in.Named}
 	for range 3 {
 		out.Spans = append(out.Spans[:len(out.Spans):len(out.Spans)], diag.Span{})
@@ -118,13 +118,8 @@ func (b *Binder) tumbleOver(in *Output, w *Window, timeCol *Column) *Output {
 	return out
 }
 
-func (o *Output) columnRowTime(id int) bool {
-	c, ok := ColumnByID(o.Columns(), id)
-	return ok && c.RowTime
-}
-
 // windowColumns makes window_start, window_end and window_time.
-func (b *Binder) windowColumns(w *Window, timeID int, rowTime bool) []Column {
+func (b *Binder) windowColumns(w *Window, timeID int) []Column {
 	wt := rt.NewTimestamp(3).NotNull()
 	if w.LTZ {
 		wt = rt.NewTimestampLTZ(3).NotNull()
@@ -135,7 +130,7 @@ func (b *Binder) windowColumns(w *Window, timeID int, rowTime bool) []Column {
 			Window: &WindowColumn{Role: WindowRole(i), Window: w, Time: timeID}}
 	}
 	cols[WindowTime].Type = wt
-	cols[WindowTime].RowTime = rowTime
+	cols[WindowTime].RowTime = w.RowTime
 	return cols
 }
 

@@ -53,6 +53,8 @@ type Window struct {
 	Size, Offset int64
 	// LTZ: the time is an instant, windows align to the session's wall clock.
 	LTZ bool
+	// RowTime: the time is row time, so that window_time is too.
+	RowTime bool
 }
 
 // String is the window as EXPLAIN prints it.

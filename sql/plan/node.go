@@ -91,9 +91,11 @@ type Aggregate struct {
 	Input Node
 	Keys  []int // ids of input columns
 	Aggs  []AggCall
-	// Window is nil for GROUP BY without a window; Time is then -1.
+	// Window is nil for GROUP BY without a window.
 	Window *Window
-	Time   int
+	// Time is the id of the input column that windows divide and that orders
+	// rows for FIRST_VALUE and the like; -1: none.
+	Time int
 	Cols   []Column
 	// Path identifies the state.
 	Path string

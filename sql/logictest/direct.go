@@ -1,0 +1,396 @@
+package logictest
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/expr"
+	"github.com/millrace/millrace/runtime/graph"
+	"github.com/millrace/millrace/runtime/operator"
+	rt "github.com/millrace/millrace/runtime/types"
+	"github.com/millrace/millrace/runtime/watermark"
+)
+
+// Direct evaluates a job in one goroutine, node by node. It has no ledger and
+// no state on disk; keyed operators are evaluated once all their input is
+// there, over accumulators.
+type Direct struct{}
+
+// Run implements Executor.
+func (Direct) Run(ctx context.Context, job *graph.Job, o RunOptions) (*Outcome, error) {
+	zone, err := rt.LoadZone(job.Zone.String())
+	if err != nil {
+		return nil, fmt.Errorf("session zone: %w", err)
+	}
+	r := &run{ctx: ctx, job: job, o: o, ec: expr.NewContext(zone, 1), sinks: map[graph.NodeID]*sinkRun{},
+		inputs: map[graph.NodeID]*collected{}, out: &Outcome{}}
+	r.ec.Now = 1_700_000_000_000_000
+	if r.o.BatchRows <= 0 {
+		r.o.BatchRows = 1000
+	}
+	for _, n := range job.Nodes {
+		var err error
+		switch op := n.Op.(type) {
+		case *graph.Source:
+			err = r.source(n, op)
+		case *graph.Values:
+			err = r.values(n, op)
+		case *graph.Sink:
+			err = r.finishSink(n)
+		default:
+			if graph.Stateful(n.Op) {
+				err = r.keyed(n)
+			}
+		}
+		if err != nil {
+			return r.out, err
+		}
+	}
+	return r.out, nil
+}
+
+type run struct {
+	ctx    context.Context
+	job    *graph.Job
+	o      RunOptions
+	ec     *expr.Context
+	sinks  map[graph.NodeID]*sinkRun
+	inputs map[graph.NodeID]*collected // by exchange
+	out    *Outcome
+	order  int64 // rows handed to keyed stages so far
+}
+
+// collected is the rows that reached an exchange.
+type collected struct {
+	schema    *batch.Schema
+	cols      []batch.Vec
+	watermark []int64
+	position  [][]byte // partition, offset, row index: sortable
+	n         int
+}
+
+func newCollected(s *batch.Schema) *collected {
+	c := &collected{schema: s, cols: make([]batch.Vec, len(s.Fields))}
+	for i := range c.cols {
+		c.cols[i].Reset(s.Fields[i].Type, 0)
+	}
+	return c
+}
+
+// add appends a row without a position.
+func (c *collected) add(b *batch.Batch, row int32) { c.addAt(b, row, nil) }
+
+func (c *collected) addAt(b *batch.Batch, row int32, position []byte) {
+	c.position = append(c.position, position)
+	for i := range c.cols {
+		c.cols[i].Append(&b.Cols[i], int(row))
+	}
+	w := batch.NoWatermark
+	if b.Watermark != nil {
+		w = b.Watermark[row]
+	}
+	c.watermark = append(c.watermark, w)
+	c.n++
+}
+
+func (c *collected) batch() *batch.Batch {
+	return &batch.Batch{Schema: c.schema, Cols: c.cols, Len: c.n, Watermark: c.watermark}
+}
+
+// source reads a table to its end through the chain behind it.
+func (r *run) source(n *graph.Node, op *graph.Source) error {
+	src, err := op.Connector.OpenSource(r.ctx, op.Table)
+	if err != nil {
+		return fmt.Errorf("opening %s: %w", op.Table.Name, err)
+	}
+	defer src.Close()
+	parts, err := src.Partitions(r.ctx)
+	if err != nil {
+		return err
+	}
+	starts, err := src.Start(r.ctx, parts)
+	if err != nil {
+		return err
+	}
+	ends, err := src.End(r.ctx, parts)
+	if err != nil {
+		return err
+	}
+	splits := make([]connector.Split, len(parts))
+	for i := range parts {
+		splits[i] = connector.Split{Number: int32(i), From: starts[i], End: ends[i]}
+	}
+	chain, err := operator.NewChain(r.job, n.ID)
+	if err != nil {
+		return err
+	}
+	assign, err := watermark.NewAssigner(op.Watermark, n.Schema, len(parts))
+	if err != nil {
+		return err
+	}
+	for _, group := range r.groups(splits) {
+		reader, err := src.Open(r.ctx, group, op.Columns, func() {})
+		if err != nil {
+			return err
+		}
+		if err := r.read(reader, chain, assign, r.job.Batch); err != nil {
+			return errors.Join(err, reader.Close())
+		}
+		if err := reader.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// groups reads all splits side by side, or one after the other.
+func (r *run) groups(splits []connector.Split) [][]connector.Split {
+	if r.o.Parallelism > 1 {
+		return [][]connector.Split{splits}
+	}
+	var out [][]connector.Split
+	for _, s := range splits {
+		out = append(out, []connector.Split{s})
+	}
+	return out
+}
+
+func (r *run) read(reader connector.Reader, chain *operator.Chain, assign *watermark.Assigner, bounded bool) error {
+	var b batch.Batch
+	for {
+		err := reader.Next(r.ctx, &b, r.o.BatchRows, 1<<20)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading: %w", err)
+		}
+		if assign.Declared() && !bounded {
+			assign.Advance(r.ec, &b)
+		}
+		if err := r.push(chain, &b); err != nil {
+			return err
+		}
+		reader.Release()
+	}
+}
+
+// values evaluates literal rows.
+func (r *run) values(n *graph.Node, op *graph.Values) error {
+	chain, err := operator.NewChain(r.job, n.ID)
+	if err != nil {
+		return err
+	}
+	c := newCollected(n.Schema)
+	one := &batch.Batch{Schema: &batch.Schema{}, Len: 1}
+	for _, row := range op.Rows {
+		p, err := expr.Compile(row, &batch.Schema{}, expr.Options{NoSharing: r.o.NoSharing})
+		if err != nil {
+			return err
+		}
+		out := make([]batch.Vec, len(row))
+		p.Eval(r.ec, one, nil, out)
+		c.add(&batch.Batch{Schema: n.Schema, Cols: out, Len: 1}, 0)
+	}
+	return r.push(chain, c.batch())
+}
+
+// push runs a batch through a chain into sinks and exchanges.
+func (r *run) push(chain *operator.Chain, b *batch.Batch) error {
+	chain.Eval(r.ec, b, nil)
+	for _, id := range chain.Outputs() {
+		n := r.job.Nodes[id]
+		parts := chain.Result(id, nil)
+		if _, ok := n.Op.(*graph.Sink); ok {
+			if err := r.sink(n, parts); err != nil {
+				return err
+			}
+			continue
+		}
+		c := r.inputs[id]
+		if c == nil {
+			c = newCollected(n.Schema)
+			r.inputs[id] = c
+		}
+		for _, p := range parts {
+			if err := r.failed(r.policyBehind(id), n, p.Failed); err != nil {
+				return err
+			}
+			for _, row := range r.rows(p) {
+				c.addAt(p.Batch, row, r.position(b, p.Source(row)))
+			}
+		}
+	}
+	return nil
+}
+
+// position is where a row of a source batch comes from, sortable; rows of
+// keyed operators have none, they come in order.
+func (r *run) position(b *batch.Batch, row int32) []byte {
+	for i := range b.Runs {
+		run := &b.Runs[i]
+		if row >= run.FirstRow && row < run.FirstRow+run.Rows {
+			pos := binary.BigEndian.AppendUint32(nil, uint32(run.Partition))
+			pos = binary.BigEndian.AppendUint64(pos, uint64(b.Offset(run, int(row))))
+			return binary.BigEndian.AppendUint32(pos, uint32(b.Index(int(row))))
+		}
+	}
+	r.order++
+	return binary.BigEndian.AppendUint64(nil, uint64(r.order))
+}
+
+func (r *run) rows(p *operator.Rows) batch.Sel {
+	if p.Sel != nil {
+		return p.Sel
+	}
+	out := make(batch.Sel, p.Batch.Len)
+	for i := range out {
+		out[i] = int32(i)
+	}
+	return out
+}
+
+// policyBehind is the error policy of the sink behind a node.
+func (r *run) policyBehind(id graph.NodeID) *graph.Sink {
+	reached := map[graph.NodeID]bool{id: true}
+	for _, m := range r.job.Nodes[id:] {
+		for _, in := range m.Inputs {
+			if reached[in] {
+				reached[m.ID] = true
+				if s, ok := m.Op.(*graph.Sink); ok {
+					return s
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// failed notes failed rows; a sink that fails ends the run.
+func (r *run) failed(s *graph.Sink, n *graph.Node, errs []batch.ValueError) error {
+	name, policy := n.Path, graph.DeadLetter
+	if s != nil {
+		name, policy = s.Table.Name, s.OnError
+	}
+	for _, e := range errs {
+		f := Failure{Table: name, Error: e}
+		if policy == graph.Fail {
+			return &RowError{f}
+		}
+		r.out.Dead = append(r.out.Dead, f)
+	}
+	return nil
+}
+
+type sinkRun struct {
+	sink   connector.Sink
+	writer connector.Writer
+}
+
+func (r *run) openSink(n *graph.Node) (*sinkRun, error) {
+	if s := r.sinks[n.ID]; s != nil {
+		return s, nil
+	}
+	op := n.Op.(*graph.Sink)
+	sink, err := op.Connector.OpenSink(r.ctx, op.Table, connector.Owner{})
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", op.Table.Name, err)
+	}
+	w, err := sink.OpenWriter(r.ctx, connector.Attempt{})
+	if err != nil {
+		return nil, err
+	}
+	s := &sinkRun{sink, w}
+	r.sinks[n.ID] = s
+	return s, nil
+}
+
+// sink writes what reached a sink of one source batch. A source row is
+// written whole or not at all.
+func (r *run) sink(n *graph.Node, parts []*operator.Rows) error {
+	op := n.Op.(*graph.Sink)
+	s, err := r.openSink(n)
+	if err != nil {
+		return err
+	}
+	bad := map[int32]bool{}
+	for _, p := range parts {
+		var errs []batch.ValueError
+		for _, e := range p.Failed {
+			if !bad[e.Row] {
+				bad[e.Row] = true
+				errs = append(errs, e)
+			}
+		}
+		if err := r.failed(op, n, errs); err != nil {
+			return err
+		}
+		for _, row := range r.rows(p) {
+			e, null := rowError(p.Batch, n.Schema, int(row))
+			src := p.Source(row)
+			if e == nil || bad[src] {
+				continue
+			}
+			bad[src] = true
+			policy := op.OnError
+			if null {
+				policy = op.NotNull
+			}
+			if policy == graph.Fail {
+				return &RowError{Failure{Table: op.Table.Name, Error: *e}}
+			}
+			r.out.Dead = append(r.out.Dead, Failure{Table: op.Table.Name, Error: *e})
+		}
+	}
+	for _, p := range parts {
+		sel := batch.Sel{}
+		for _, row := range r.rows(p) {
+			if !bad[p.Source(row)] {
+				sel = append(sel, row)
+			}
+		}
+		b := *p.Batch
+		b.Schema = n.Schema
+		if err := s.writer.Write(&b, sel, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rowError is the first error of a row: of a value, or NULL where the table
+// has NOT NULL.
+func rowError(b *batch.Batch, s *batch.Schema, row int) (e *batch.ValueError, null bool) {
+	for i := range s.Fields {
+		if e := b.Cols[i].DeepErr(row); e != nil {
+			return e, false
+		}
+		if !s.Fields[i].Type.Nullable && b.Cols[i].IsNull(row) {
+			return &batch.ValueError{Code: batch.CodeNullInNotNull, Where: s.Fields[i].Name, Message: "NULL in a NOT NULL column"}, true
+		}
+	}
+	return nil, false
+}
+
+// finishSink publishes what was written.
+func (r *run) finishSink(n *graph.Node) error {
+	s, err := r.openSink(n)
+	if err != nil {
+		return err
+	}
+	as, err := s.writer.Seal(r.ctx, []connector.SealRequest{{Header: connector.Header{ID: connector.ArtifactID{Sequence: 1}}}})
+	if err != nil {
+		return err
+	}
+	for _, err := range s.sink.Publish(r.ctx, as) {
+		if err != nil {
+			return err
+		}
+	}
+	return errors.Join(s.writer.Close(), s.sink.Close())
+}
