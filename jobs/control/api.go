@@ -29,6 +29,8 @@ type API interface {
 	Ledger(ctx context.Context, table string) ([]TableLedger, error)
 
 	Query(ctx context.Context, req Query, f QueryResult) error
+	// Preview runs a job over a sample and gives the rows of each table.
+	Preview(ctx context.Context, req Preview, f QueryResult) error
 
 	Jobs(ctx context.Context) ([]Job, error)
 	// Roll seals and commits what the job has open, now.
@@ -143,10 +145,8 @@ type Replay struct {
 	Job   string `json:"job,omitempty"`
 	// Files are the SQL files to replay through, DDL first; none: as stored
 	// with the job.
-	Files  []SQLFile         `json:"files,omitempty"`
-	Set    map[string]string `json:"set,omitempty"`
-	Reason string            `json:"reason,omitempty"`
-	DryRun bool              `json:"dry_run,omitempty"`
+	Files []SQLFile         `json:"files,omitempty"`
+	Set   map[string]string `json:"set,omitempty"`
 }
 
 // SQLFile is a named SQL text.
@@ -200,6 +200,15 @@ type Query struct {
 	Job string `json:"job,omitempty"`
 	// SafeNumbers writes DECIMAL and large BIGINT values as JSON strings.
 	SafeNumbers bool `json:"safe_numbers,omitempty"`
+}
+
+// Preview asks for a job to be run over a stretch of its topics.
+type Preview struct {
+	Files []SQLFile         `json:"files"`
+	Set   map[string]string `json:"set,omitempty"`
+	// Range is in the grammar of jobs/readrange; Limit the rows of each table.
+	Range string `json:"range"`
+	Limit int64  `json:"limit"`
 }
 
 // QueryResult receives the results of a query.

@@ -227,7 +227,16 @@ func (c *Client) Ledger(ctx context.Context, table string) ([]TableLedger, error
 
 // Query implements API.
 func (c *Client) Query(ctx context.Context, req Query, f QueryResult) error {
-	return c.frames(ctx, "/v1/query", req, func(b []byte) error {
+	return c.results(ctx, "/v1/query", req, f)
+}
+
+// Preview implements API.
+func (c *Client) Preview(ctx context.Context, req Preview, f QueryResult) error {
+	return c.results(ctx, "/v1/preview", req, f)
+}
+
+func (c *Client) results(ctx context.Context, path string, req any, f QueryResult) error {
+	return c.frames(ctx, path, req, func(b []byte) error {
 		switch b[0] {
 		case frameBegin:
 			var cols []Column

@@ -126,6 +126,9 @@ func handler(api API) http.Handler {
 	stream(mux, "/v1/query", func(ctx context.Context, req Query, out *frameWriter) error {
 		return api.Query(ctx, req, queryFrames{out})
 	})
+	stream(mux, "/v1/preview", func(ctx context.Context, req Preview, out *frameWriter) error {
+		return api.Preview(ctx, req, queryFrames{out})
+	})
 	return mux
 }
 

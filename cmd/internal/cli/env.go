@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/cmd/internal/exitcode"
+	"github.com/millrace/millrace/cmd/internal/output"
+	"github.com/millrace/millrace/jobs/control"
+	"github.com/millrace/millrace/jobs/node"
+)
+
+// Env is what commands share: the streams, the clock, the global flags.
+type Env struct {
+	Version string
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+	// StdoutTerminal and StderrTerminal say whether people are watching.
+	StdoutTerminal, StderrTerminal bool
+	// Width is the terminal's width, 0 when stdout is none.
+	Width int
+	Now   func() time.Time
+	// LookupEnv is os.LookupEnv.
+	LookupEnv func(string) (string, bool)
+
+	data     string
+	out      string
+	progress string
+}
+
+// NewEnv is the environment of this process.
+func NewEnv(version string) *Env {
+	e := &Env{
+		Version: version, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		StdoutTerminal: output.IsTerminal(os.Stdout), StderrTerminal: output.IsTerminal(os.Stderr),
+		Now: time.Now, LookupEnv: os.LookupEnv,
+	}
+	if e.StdoutTerminal {
+		e.Width = output.Width(os.Stdout, 80)
+	}
+	return e
+}
+
+// format is the value of -o.
+func (e *Env) format() (output.Format, error) {
+	f, err := output.ParseFormat(e.out)
+	return f, exitcode.With(exitcode.Input, err)
+}
+
+// rows starts a stream of rows on stdout.
+func (e *Env) rows(columns ...string) (*output.Rows, error) {
+	f, err := e.format()
+	if err != nil {
+		return nil, err
+	}
+	return output.NewRows(e.Stdout, f.ForRows(e.StdoutTerminal), e.Width, columns...), nil
+}
+
+// note prints a line for people to stderr.
+func (e *Env) note(format string, args ...any) {
+	fmt.Fprintf(e.Stderr, format+"\n", args...)
+}
+
+// api is the owner of the data directory: another process where there is one,
+// else this one. close must be called.
+func (e *Env) api(ctx context.Context, command string) (api control.API, close func() error, err error) {
+	c, err := control.Dial(ctx, e.data)
+	if err == nil {
+		return c, func() error { c.Close(); return nil }, nil
+	}
+	if !errors.Is(err, control.ErrNoOwner) {
+		return nil, nil, err
+	}
+	n, err := e.open(ctx, command)
+	if err != nil {
+		return nil, nil, err
+	}
+	return n, n.Close, nil
+}
+
+// open makes this process the owner of the data directory.
+func (e *Env) open(ctx context.Context, command string) (*node.Node, error) {
+	n, err := node.Open(ctx, node.Options{
+		Dir: e.data, Version: e.Version, Command: command, Connectors: connectors, Now: e.Now,
+	})
+	var owned *node.OwnedError
+	if errors.As(err, &owned) {
+		return nil, exitcode.With(exitcode.Environment, err)
+	}
+	if err != nil {
+		return nil, exitcode.With(exitcode.Environment, fmt.Errorf("opening the data directory %s: %w", e.data, err))
+	}
+	return n, nil
+}
+
+// withAPI runs f with the owner of the data directory.
+func (e *Env) withAPI(cmd *cobra.Command, f func(context.Context, control.API) error) error {
+	api, done, err := e.api(cmd.Context(), cmd.CommandPath())
+	if err != nil {
+		return err
+	}
+	err = f(cmd.Context(), api)
+	return errors.Join(err, done())
+}
+
+// result prints the outcome of a one-shot verb: the envelope with -o json,
+// else what human prints.
+func (e *Env) result(cmd *cobra.Command, summary string, result any, human func(*output.Rows) error, columns ...string) error {
+	f, err := e.format()
+	if err != nil {
+		return err
+	}
+	switch f {
+	case output.JSON:
+		return output.WriteEnvelope(e.Stdout, output.Envelope{Command: commandName(cmd), Ok: true, Summary: summary, Result: result})
+	}
+	rows := output.NewRows(e.Stdout, f.ForResult(), e.Width, columns...)
+	if err := human(rows); err != nil {
+		return err
+	}
+	return rows.Close()
+}
+
+// done prints the outcome of a verb that has nothing but a sentence to say.
+func (e *Env) done(cmd *cobra.Command, summary string, result any) error {
+	f, err := e.format()
+	if err != nil {
+		return err
+	}
+	if f == output.JSON {
+		return output.WriteEnvelope(e.Stdout, output.Envelope{Command: commandName(cmd), Ok: true, Summary: summary, Result: result})
+	}
+	_, err = fmt.Fprintln(e.Stdout, summary)
+	return err
+}
+
+// commandName is the command's path without the program: "topics ls".
+func commandName(cmd *cobra.Command) string {
+	_, name, _ := strings.Cut(cmd.CommandPath(), " ")
+	return name
+}
+
+// usage is an error in the command line's own words.
+func usage(format string, args ...any) error {
+	return exitcode.With(exitcode.Input, fmt.Errorf(format, args...))
+}

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/cmd/internal/exitcode"
+	"github.com/millrace/millrace/cmd/internal/output"
+	"github.com/millrace/millrace/jobs/control"
+)
+
+func ledgerCommand(e *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ledger",
+		Short: "the account of every row: read = written + folded + filtered + dead + late + open",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(ledgerShow(e))
+	return cmd
+}
+
+func ledgerShow(e *Env) *cobra.Command {
+	var check bool
+	cmd := &cobra.Command{
+		Use:   "show [TABLE]",
+		Short: "the equation per table",
+		Long: `Shows for each table and topic what became of every row read:
+
+  read = written + folded + filtered + dead + late + open
+
+folded rows went into a keyed stage (whose results are EMITTED), open rows wait
+in files that are not committed yet. --check exits 1 when the equation does not hold.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			table := ""
+			if len(args) == 1 {
+				table = args[0]
+			}
+			return e.withAPI(cmd, func(ctx context.Context, api control.API) error {
+				tables, err := api.Ledger(ctx, table)
+				if err != nil {
+					return err
+				}
+				if table != "" && len(tables) == 0 {
+					return usage("no table %s in the ledger", table)
+				}
+				wrong := 0
+				for i := range tables {
+					if !tables[i].Balanced() {
+						wrong++
+						e.note("table %s, topic %s: read %d, accounted for %d", tables[i].Table, tables[i].Topic, tables[i].Read,
+							tables[i].Written+tables[i].Folded+tables[i].Filtered+tables[i].Dead+tables[i].Late+tables[i].Open)
+					}
+				}
+				summary := fmt.Sprintf("%d tables and topics, the equation holds for all", len(tables))
+				if wrong > 0 {
+					summary = fmt.Sprintf("the equation does not hold for %d of %d", wrong, len(tables))
+				}
+				if err := e.result(cmd, summary, map[string]any{"tables": tables}, func(r *output.Rows) error {
+					for _, t := range tables {
+						if err := r.Write(output.Text(t.Table), output.Text(t.Topic), output.Number(t.Read), output.Number(t.Written), output.Number(t.Folded),
+							output.Number(t.Filtered), output.Number(t.Dead), output.Number(t.Late), output.Number(t.Open),
+							output.Number(t.Emitted), output.Number(t.Replayed), output.Number(t.Lost)); err != nil {
+							return err
+						}
+					}
+					return nil
+				}, "TABLE", "TOPIC", "READ", "WRITTEN", "FOLDED", "FILTERED", "DEAD", "LATE", "OPEN", "EMITTED", "REPLAYED", "LOST"); err != nil {
+					return err
+				}
+				if check && wrong > 0 {
+					return exitcode.Printed(exitcode.Failed, errors.New(summary))
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&check, "check", false, "exit 1 when the equation does not hold")
+	return cmd
+}

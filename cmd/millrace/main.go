@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/millrace/millrace/cmd/internal/cli"
+	"github.com/millrace/millrace/cmd/internal/exitcode"
+)
+
+// version is set by the build.
+var version = "dev"
+
+func main() {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		cancel()
+		// A second signal leaves at once; what is committed stays, the rest is
+		// read again at the next start.
+		code := exitcode.Interrupted
+		if <-signals == syscall.SIGTERM {
+			code = exitcode.Terminated
+		}
+		fmt.Fprintln(os.Stderr, "millrace: left at once")
+		os.Exit(int(code))
+	}()
+	os.Exit(int(cli.Run(ctx, cli.NewEnv(version), os.Args[1:])))
+}

@@ -1,0 +1,17 @@
+// Package node is the owner of a data directory: the embedded log, the
+// ledger, the jobs' records and the jobs that run, behind control.API.
+//
+//	DIR/LOCK             held while a process owns the directory
+//	DIR/log/             the log store (storage/topiclog)
+//	DIR/jobs/            the jobs' records (storage/manifest): name, UUID, tables
+//	DIR/control.sock     control.API for other commands
+//
+//	topic __millrace_ledger    the ledger (runtime/ledger), compacted
+//	topic <job>.dead           dead letters
+//
+// A command that runs jobs opens a [Node]; every other command asks the node
+// of the process that is there already, or opens one for the moment.
+//
+// What it is not: it holds no SQL semantics (sql/compile), no commit protocol
+// (runtime/engine, runtime/lane) and prints nothing.
+package node

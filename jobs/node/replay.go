@@ -1,0 +1,233 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/millrace/millrace/jobs/control"
+	"github.com/millrace/millrace/jobs/spec"
+	"github.com/millrace/millrace/runtime/checkpoint"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/engine"
+	"github.com/millrace/millrace/runtime/graph"
+	"github.com/millrace/millrace/runtime/keyed"
+	"github.com/millrace/millrace/runtime/lane"
+	"github.com/millrace/millrace/runtime/ledger"
+	"github.com/millrace/millrace/runtime/offsets"
+	"github.com/millrace/millrace/sql/compile"
+)
+
+// A replay is a bounded run of the job's own lanes for one table, whose
+// source is the dead-letter topic: position, artefacts and skip set are those
+// of a lane, so that it is exactly once after any crash, and goes on where the
+// last replay ended. Its account stands under the dead-letter topic: the rows
+// it wrote are the table's `replayed`.
+
+// Replay implements control.API.
+func (n *Node) Replay(ctx context.Context, req control.Replay) (control.Replayed, error) {
+	out := control.Replayed{Table: req.Table}
+	rec, err := n.jobOfTable(req.Table, req.Job)
+	if err != nil {
+		return out, err
+	}
+	n.mu.Lock()
+	running := n.running[rec.Name] != nil
+	n.mu.Unlock()
+	if running {
+		return out, &control.Error{Kind: "input", Message: fmt.Sprintf("job %s is running", rec.Name), Hint: "stop it, replay, and start it again: a table has one writer"}
+	}
+	dead, err := n.existingDead(ctx, rec)
+	if err != nil {
+		return out, err
+	}
+	if dead == nil {
+		return out, nil
+	}
+	g, err := n.replayGraph(rec, req, dead)
+	if err != nil {
+		return out, err
+	}
+	before, err := n.replayCounts(rec, dead, req.Table)
+	if err != nil {
+		return out, err
+	}
+	run, err := engine.Start(ctx, g, engine.Deps{
+		Ledger: n.ledger, Scope: ledger.Scope{Job: rec.ID, Generation: rec.Generation},
+		DataDirectory: n.records.directory, NewUUID: newUUID, DeadLetters: &replayDead{dead: dead},
+		Keyed: keyed.NewFactory(keyed.Options{Store: checkpoint.NewMemStore().Handle()}), Log: n.opts.Log,
+	})
+	if err != nil {
+		return out, err
+	}
+	err = run.Wait(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = errors.Join(err, run.Stop(context.Background()))
+	}
+	if err != nil {
+		return out, err
+	}
+	after, err := n.replayCounts(rec, dead, req.Table)
+	if err != nil {
+		return out, err
+	}
+	out.Rows = after.Read - before.Read
+	out.Written = after.Written - before.Written
+	out.Dead = after.Dead.Sum() - before.Dead.Sum()
+	out.Filtered = after.Filtered.Sum() - before.Filtered.Sum()
+	return out, nil
+}
+
+// jobOfTable finds the job that writes a table.
+func (n *Node) jobOfTable(table, job string) (jobRecord, error) {
+	var found []jobRecord
+	var tables, jobs []string
+	for _, rec := range n.records.all() {
+		jobs = append(jobs, rec.Name)
+		if job != "" && rec.Name != job {
+			continue
+		}
+		for _, t := range n.ledger.Book(ledger.Scope{Job: rec.ID, Generation: rec.Generation}).Tables() {
+			if t.Exchange {
+				continue
+			}
+			tables = append(tables, t.Name)
+			if t.Name == table {
+				found = append(found, rec)
+			}
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		if job != "" && tables == nil {
+			return jobRecord{}, notFound("job", job, jobs)
+		}
+		return jobRecord{}, notFound("table", table, tables)
+	}
+	return jobRecord{}, &control.Error{Kind: "input", Message: fmt.Sprintf("%d jobs have a table %s", len(found), table), Hint: "say which: --job"}
+}
+
+// replayCounts are the table's counts under the dead-letter topic.
+func (n *Node) replayCounts(rec jobRecord, dead *deadTopic, table string) (ledger.Counts, error) {
+	var out ledger.Counts
+	for _, row := range n.ledger.Book(ledger.Scope{Job: rec.ID, Generation: rec.Generation}).Rows() {
+		if row.Table.Name == table && row.Topic == connector.UUID(dead.topic.ID) {
+			out.Add(&row.Counts)
+		}
+	}
+	return out, nil
+}
+
+// replayDone are, by table, the offsets of the dead-letter topic that replays
+// have disposed of by writing.
+func (n *Node) replayDone(rec jobRecord, dead *deadTopic) map[connector.UUID]offsets.Set {
+	out := map[connector.UUID]offsets.Set{}
+	book := n.ledger.Book(ledger.Scope{Job: rec.ID, Generation: rec.Generation})
+	for _, c := range book.Cursors(connector.UUID{}) {
+		if c.Topic == connector.UUID(dead.topic.ID) {
+			out[c.Output] = out[c.Output].Union(offsets.Of(0, c.Offset))
+		}
+	}
+	return out
+}
+
+// replayGraph is the part of the job that leads to one table, with the
+// dead-letter topic in place of the topics.
+func (n *Node) replayGraph(rec jobRecord, req control.Replay, dead *deadTopic) (*graph.Job, error) {
+	files, set := req.Files, merged(rec.Set, req.Set)
+	if len(files) == 0 {
+		files = rec.Files
+	}
+	c := spec.Compile(files, spec.Vars{Set: set, LookupEnv: os.LookupEnv, ReadFile: os.ReadFile},
+		compile.Options{Registry: n.registry, Mode: compile.ModeRun, JobName: rec.Name})
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
+	g := c.Unit.Job
+	target := -1
+	for _, node := range g.Nodes {
+		if s, ok := node.Op.(*graph.Sink); ok && s.Table.Name == req.Table {
+			target = int(node.ID)
+		}
+	}
+	if target < 0 {
+		return nil, notFound("table", req.Table, nil)
+	}
+	keep := make([]bool, len(g.Nodes))
+	keep[target] = true
+	for i := target; i >= 0; i-- {
+		if !keep[i] {
+			continue
+		}
+		if _, isExchange := g.Nodes[i].Op.(*graph.Exchange); isExchange {
+			return nil, &control.Error{Kind: "input", Message: fmt.Sprintf(
+				"not_yet: table %s is built by a keyed stage: its windows are closed, and a replay cannot add to them", req.Table)}
+		}
+		for _, in := range g.Nodes[i].Inputs {
+			keep[in] = true
+		}
+	}
+	out := &graph.Job{Name: g.Name, Bounded: true, Batch: g.Batch, Zone: g.Zone, Options: g.Options}
+	renumber := map[graph.NodeID]graph.NodeID{}
+	for i, node := range g.Nodes {
+		if !keep[i] {
+			continue
+		}
+		x := *node
+		x.ID = graph.NodeID(len(out.Nodes))
+		renumber[node.ID] = x.ID
+		x.Inputs = nil
+		for _, in := range node.Inputs {
+			x.Inputs = append(x.Inputs, renumber[in])
+		}
+		if s, ok := node.Op.(*graph.Source); ok {
+			r := *s
+			r.Connector = &deadConnector{SourceConnector: s.Connector, dead: dead, table: req.Table, job: rec.ID}
+			x.Op = &r
+		}
+		out.Nodes = append(out.Nodes, &x)
+	}
+	if err := out.Validate(); err != nil {
+		return nil, fmt.Errorf("planning the replay: %w", err)
+	}
+	return out, nil
+}
+
+// replayDead takes what fails again: an entry with the first failure's
+// coordinates and one attempt more, which says which entry it follows.
+type replayDead struct{ dead *deadTopic }
+
+var _ lane.DeadLetters = (*replayDead)(nil)
+
+func (r *replayDead) Write(ctx context.Context, entries []lane.DeadEntry) error {
+	out := make([]lane.DeadEntry, len(entries))
+	of := make([]int64, len(entries))
+	for i, e := range entries {
+		first, err := r.dead.entry(ctx, e.Offset)
+		if err != nil {
+			return err
+		}
+		key, err := first.key()
+		if err != nil {
+			return err
+		}
+		of[i] = e.Offset
+		e.TopicID, e.Topic, e.Partition, e.Offset = key.topic, first.Topic, first.Partition, first.Offset
+		e.Attempts = first.Attempts + 1
+		e.Rows = first.Rows
+		e.Raw = first.raw()
+		out[i] = e
+	}
+	return r.dead.write(ctx, out, of)
+}
+
+// Durable lists the entries of the dead-letter topic that have failed again.
+func (r *replayDead) Durable(ctx context.Context, table, topic connector.UUID, from map[int32]int64) ([]lane.DeadRecord, error) {
+	if topic != connector.UUID(r.dead.topic.ID) {
+		return r.dead.Durable(ctx, table, topic, from)
+	}
+	return r.dead.failedAgain(ctx, table, from[0])
+}
