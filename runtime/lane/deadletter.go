@@ -1,7 +1,9 @@
 package lane
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
@@ -63,4 +65,50 @@ type DeadRow struct {
 	Index  int32
 	Reason batch.Code
 	Column string
+}
+
+// MergeDead makes the answer of DeadLetters.Durable from entries in the order
+// they were written: those of one record merged, of a row named twice the last.
+func MergeDead(entries []DeadEntry, table, topic connector.UUID, from map[int32]int64) []DeadRecord {
+	type key struct {
+		partition int32
+		offset    int64
+	}
+	index := map[key]int{}
+	var out []DeadRecord
+	for i := range entries {
+		e := &entries[i]
+		first, wanted := from[e.Partition]
+		if e.Table != table || e.TopicID != topic || !wanted || e.Offset < first {
+			continue
+		}
+		k := key{e.Partition, e.Offset}
+		at, ok := index[k]
+		if !ok {
+			at = len(out)
+			index[k] = at
+			out = append(out, DeadRecord{Partition: e.Partition, Offset: e.Offset})
+		}
+		out[at].merge(e)
+	}
+	slices.SortFunc(out, func(a, b DeadRecord) int {
+		return cmp.Or(cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Offset, b.Offset))
+	})
+	return out
+}
+
+func (d *DeadRecord) merge(e *DeadEntry) {
+	rows := e.Rows
+	if rows == nil {
+		d.Whole, rows = true, []int32{0}
+	}
+	for _, r := range rows {
+		row := DeadRow{Index: r, Reason: e.Reason, Column: e.Column}
+		i, ok := slices.BinarySearchFunc(d.Rows, r, func(x DeadRow, r int32) int { return cmp.Compare(x.Index, r) })
+		if ok {
+			d.Rows[i] = row
+		} else {
+			d.Rows = slices.Insert(d.Rows, i, row)
+		}
+	}
 }

@@ -31,6 +31,7 @@ type Lane struct {
 
 	timing   sync.Mutex // when drives last ran
 	stopping atomic.Bool
+	fullAt   atomic.Int64 // what a writer held when it was last full
 
 	mu       sync.Mutex
 	rnd      *rand.Rand

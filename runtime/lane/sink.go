@@ -214,6 +214,9 @@ func (o *output) write(ctx context.Context, d *drive) error {
 				members = append(members, k)
 			}
 		}
+		if err := o.headroom(ctx, d, members); err != nil {
+			return err
+		}
 		if err := o.writeUnit(ctx, d, members); err != nil {
 			return err
 		}
@@ -434,6 +437,7 @@ func (o *output) writeUnit(ctx context.Context, d *drive, members []int) error {
 				if !errors.Is(err, connector.ErrFull) {
 					return fmt.Errorf("writing rows: %w", err)
 				}
+				o.lane.fullAt.Store(s.writer.HeldBytes())
 				if err := o.makeRoom(ctx, d, members, started); err != nil {
 					return err
 				}
@@ -441,6 +445,25 @@ func (o *output) writeUnit(ctx context.Context, d *drive, members []int) error {
 		}
 	}
 	return nil
+}
+
+// headroom seals everything before a unit of several writes when the writer has
+// been full at less than twice what it holds: a unit that has begun cannot make
+// room by sealing its own groups.
+func (o *output) headroom(ctx context.Context, d *drive, members []int) error {
+	writes := 0
+	for _, m := range members {
+		for _, sel := range o.sink.touched[m].sels {
+			if len(sel) > 0 {
+				writes++
+			}
+		}
+	}
+	full := o.lane.fullAt.Load()
+	if writes < 2 || full == 0 || 2*o.sink.writer.HeldBytes() <= full {
+		return nil
+	}
+	return o.commit(ctx, d, o.tracker.Due(DueInput{All: true}))
 }
 
 // makeRoom seals the group that began first. Once rows of the unit are in the
