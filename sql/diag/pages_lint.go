@@ -19,9 +19,9 @@ Compare with a time of the row, or live with it.`,
 		},
 		{
 			Code: CodeDatePattern, Phase: PhaseLint, Title: "a date pattern that hardly means what it says",
-			Explanation: `Patterns are Java's: YYYY is the year of the week, DD the day of the year, and hh without a
-the hour of half a day. Usually yyyy, dd and HH are meant.`,
-			Wrong: exampleJob("SELECT uid, DATE_FORMAT(ts, 'YYYY-MM-dd') FROM clicks"),
+			Explanation: `Patterns are Java's: DD is the day of the year, and hh without a the hour of half a day. Usually
+dd and HH are meant. YYYY, the year of the week, is refused; yyyy is the year.`,
+			Wrong: exampleJob("SELECT uid, DATE_FORMAT(ts, 'yyyy-MM-DD') FROM clicks"),
 			Right: exampleJob("SELECT uid, DATE_FORMAT(ts, 'yyyy-MM-dd') FROM clicks"),
 		},
 		{

@@ -62,23 +62,30 @@ func (sel *selection) bindGrouped() {
 	if !ok || sel.input == nil {
 		return
 	}
+	for _, it := range sel.items {
+		ok = g.checkGrouped(it.e) && ok
+	}
+	if having != nil {
+		ok = g.checkGrouped(having) && ok
+	}
+	for _, o := range sel.order {
+		if e := sel.orderExprs[o]; e != nil {
+			ok = g.checkGrouped(e) && ok
+		}
+	}
+	if !ok {
+		return
+	}
 	node := g.aggregate(s)
 	if node == nil {
 		return
 	}
 	sel.input = node
 	for i := range sel.items {
-		if sel.items[i].e = g.replaceChecked(sel.items[i].e); sel.items[i].e == nil {
-			ok = false
-		}
+		sel.items[i].e = g.replace(sel.items[i].e)
 	}
 	if having != nil {
-		if having = g.replaceChecked(having); having == nil {
-			ok = false
-		}
-	}
-	if !ok {
-		return
+		having = g.replace(having)
 	}
 	if having != nil {
 		b.lintClock(having, s.Having.Span())
@@ -509,30 +516,26 @@ func castBack(c *expr.Column, t rt.Type) expr.Expr {
 	return c
 }
 
-// replaceChecked is replace; columns that are neither keys nor aggregated are
-// reported.
-func (g *grouping) replaceChecked(e expr.Expr) expr.Expr {
-	out := g.replace(e)
-	known := map[int]bool{}
+// checkGrouped reports columns that are neither keys nor aggregated.
+func (g *grouping) checkGrouped(e expr.Expr) bool {
 	for i := range g.keys {
-		known[g.keys[i].col.ID] = true
-	}
-	for _, c := range g.calls {
-		known[c.col.ID] = true
-	}
-	ok := true
-	expr.Walk(out, func(n expr.Expr) bool {
-		c, isCol := n.(*expr.Column)
-		if !isCol || known[c.Index] {
+		if g.keys[i].text == Key(e) {
 			return true
 		}
-		ok = false
+	}
+	if c, ok := e.(*expr.Column); ok {
+		for _, call := range g.calls {
+			if call.col.ID == c.Index {
+				return true
+			}
+		}
 		g.sel.b.errorf(diag.CodeNotGrouped, g.spans[c], "column %q is neither in GROUP BY nor inside an aggregate", c.Name).
 			WithHelp("add it to GROUP BY, or write e.g. MAX(%s) or LAST_VALUE(%s)", c.Name, c.Name)
-		return true
-	})
-	if !ok {
-		return nil
+		return false
 	}
-	return out
+	ok := true
+	for _, child := range expr.Children(e) {
+		ok = g.checkGrouped(child) && ok
+	}
+	return ok
 }

@@ -343,7 +343,7 @@ func (sel *selection) sortColumn(o *syntax.OrderItem, visible []Column, hidden *
 	var e expr.Expr
 	if sel.group != nil {
 		if e = sel.orderExprs[o]; e != nil {
-			e = sel.group.replaceChecked(e)
+			e = sel.group.replace(e)
 		}
 	} else {
 		e = b.scalar(o.Expr, sel.plainScope, "ORDER BY")

@@ -38,9 +38,6 @@ func (eb *exprBinder) lintPattern(name string, c *syntax.Call) {
 	warn := func(format string, args ...any) {
 		eb.b.Diags.Add(diag.Warnf(diag.CodeDatePattern, lit.Span(), format, args...))
 	}
-	if strings.Contains(letters, "YYYY") {
-		warn("YYYY is the year of the week, which differs around New Year; the year is yyyy")
-	}
 	if strings.Contains(letters, "DD") {
 		warn("DD is the day of the year; the day of the month is dd")
 	}

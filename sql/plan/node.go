@@ -96,7 +96,7 @@ type Aggregate struct {
 	// Time is the id of the input column that windows divide and that orders
 	// rows for FIRST_VALUE and the like; -1: none.
 	Time int
-	Cols   []Column
+	Cols []Column
 	// Path identifies the state.
 	Path string
 	Span diag.Span // GROUP BY

@@ -9,7 +9,7 @@ import (
 
 // Registry returns the connectors of this package and extra ones.
 func Registry(extra ...connector.Connector) *connector.Registry {
-	all := append([]connector.Connector{&bound{logSpec()}, &bound{fileSpec()}, &bound{upsertSpec()}, &bound{printSpec()}}, extra...)
+	all := append([]connector.Connector{&bound{logSpec()}, &bound{fileSpec()}, &bound{upsertSpec()}, &bound{printSpec("print")}, &bound{printSpec("blackhole")}, &bound{datagenSpec()}}, extra...)
 	r, err := connector.NewRegistry(all...)
 	if err != nil {
 		panic("BUG: " + err.Error())
@@ -99,6 +99,14 @@ func upsertSpec() *connector.Spec {
 	return &connector.Spec{Name: "upsert", Sink: true, Changelog: connector.Upsert}
 }
 
-func printSpec() *connector.Spec {
-	return &connector.Spec{Name: "print", Sink: true, Changelog: connector.All}
+func printSpec(name string) *connector.Spec {
+	return &connector.Spec{Name: name, Sink: true, Changelog: connector.All}
+}
+
+func datagenSpec() *connector.Spec {
+	return &connector.Spec{Name: "datagen", Source: true, Options: []connector.Option{
+		{Key: "rows-per-second", Type: connector.OptInt, Default: "10000"},
+		{Key: "number-of-rows", Type: connector.OptInt},
+		{Key: "fields.*"},
+	}}
 }

@@ -6,8 +6,8 @@
 //	log         source and sink, insert only; json, with metadata
 //	filesystem  source (bounded) and sink with table partitions
 //	upsert      sink that takes updates by primary key
-//	print       sink that takes every kind of row
+//	datagen     source without an end
+//	print, blackhole  sinks that take every kind of row
 //
-// log, filesystem, upsert and print cannot be opened; they are there to be
-// bound. Nothing here is used outside of tests.
+// All but given cannot be opened; they are there to be bound. Nothing here is used outside of tests.
 package sqltest
