@@ -1,5 +1,7 @@
 package connector
 
+import "context"
+
 // OnError says what becomes of a row that cannot be used.
 type OnError uint8
 
@@ -38,4 +40,29 @@ type EpochLister interface {
 	// LeaderEpoch is the leader epoch of the last record that Next gave of a
 	// split; it is stored with the position behind that record.
 	LeaderEpoch(split int32) int32
+}
+
+// ReplayableSeals is a Sink that keeps what is sealed in this process alone,
+// because what it publishes can tell exactly once by itself.
+type ReplayableSeals interface {
+	// ReplayableSeals reports true when an artefact for which Resolve says
+	// Absent was never visible to anybody and never will be. An intent all of
+	// whose artefacts are Absent is then voided without asking anybody, and its
+	// rows are read and sealed again. The sink promises that an intent is never
+	// partly Published and partly Absent.
+	ReplayableSeals() bool
+}
+
+// Settler is a Sink that keeps a record of each published artefact, for
+// Resolve, until it is told that nobody will ask any more.
+type Settler interface {
+	// Settled says that every artefact of id's job, table and lane (Keyed:
+	// subtask) that comes before id by (Generation, Epoch, Manifest, Sequence)
+	// has an outcome that is durable in the ledger, so that Publish, Resolve and
+	// Discard are not called for it again. A lane calls it after `committed` is
+	// durable, with the sequence it will give next, and after it has resolved
+	// what earlier epochs left, with its own epoch and sequence 0. A keyed stage
+	// calls it when no manifest that can be restored lists the artefacts. It is
+	// cheap: records are dropped in batches. An error costs space, nothing else.
+	Settled(ctx context.Context, id ArtifactID) error
 }

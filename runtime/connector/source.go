@@ -50,8 +50,11 @@ const Unbounded int64 = 1<<63 - 1
 // ErrNoData is returned by Reader.Next when there is nothing to read now.
 var ErrNoData = errors.New("no data now")
 
-// MismatchError says that a saved position does not belong to the log any
-// more: the topic was deleted and created again, or records are gone.
+// MismatchError says that a position does not belong to the log any more: the
+// topic was deleted and created again, or records are gone. Source.Check
+// returns it for saved positions, Reader.Next when it is met while reading: then
+// everything below Position.Offset was given, and the lane commits that before
+// it stops. After the user's consent reading goes on at Earliest.
 type MismatchError struct {
 	Position Position
 	// Earliest and Latest are the log's present bounds; Lost is how many
@@ -59,8 +62,16 @@ type MismatchError struct {
 	Earliest, Latest, Lost int64
 	// Recreated: the topic has another UUID now.
 	Recreated bool
-	Reason    string
+	// Damaged: the records from Position.Offset to Earliest-1 are there and
+	// cannot be read.
+	Damaged bool
+	Reason  string
+	// Err is the cause, or nil.
+	Err error
 }
+
+// Unwrap returns the cause.
+func (e *MismatchError) Unwrap() error { return e.Err }
 
 func (e *MismatchError) Error() string {
 	return fmt.Sprintf("topic %s partition %d: saved position %d does not match the log (%d..%d): %s",
