@@ -39,7 +39,7 @@ func literalText(v *batch.Vec) string {
 		return fmt.Sprintf("x'%X'", v.Bytes(0))
 	case t.Kind == types.Boolean:
 		return strings.ToUpper(v.Text(0))
-	case t.Kind == types.Int, t.Kind == types.Decimal:
+	case t.IsInteger(), t.Kind == types.Decimal, t.Kind == types.Double && !strings.ContainsAny(v.Text(0), "NI"):
 		return v.Text(0)
 	case t.Kind == types.Date, t.Kind == types.Time, t.Kind == types.Timestamp:
 		return fmt.Sprintf("%s '%s'", t.Kind, v.Text(0))
