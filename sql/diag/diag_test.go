@@ -30,7 +30,7 @@ func TestNearest(t *testing.T) {
 	columns := []string{"user_id", "user_name", "ts", "payload", "created_at"}
 	for name, want := range map[string]string{
 		"uesr_id": "user_id", "userid": "user_id", "USER_ID": "user_id", "user_nam": "user_name", "st": "ts",
-		"paylod": "payload", "create_at": "created_at", "x": "", "completely": "", "": "", "uid": "",
+		"paylod": "payload", "create_at": "created_at", "x": "", "completely": "", "": "", "uid": "user_id",
 	} {
 		got, _ := Nearest(name, columns)
 		if got != want {

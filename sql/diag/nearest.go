@@ -7,7 +7,8 @@ import (
 
 // Nearest returns the candidate that is nearest to name, if one is near enough to be a misspelling of it:
 // at most a third of the longer name's characters (at least one) inserted, left out, changed or swapped
-// with their neighbor, not counting case. Of equally near ones the first wins.
+// with their neighbor, not counting case. Of equally near ones the first wins. If none is near, the one
+// candidate that name abbreviates ("uid" for "user_id"), or that abbreviates name, is returned.
 func Nearest(name string, candidates []string) (string, bool) {
 	best, bestDist := "", -1
 	lower := strings.ToLower(name)
@@ -21,7 +22,40 @@ func Nearest(name string, candidates []string) (string, bool) {
 			best, bestDist = c, d
 		}
 	}
-	return best, bestDist >= 0
+	if bestDist < 0 {
+		return abbreviated(lower, candidates)
+	}
+	return best, true
+}
+
+// abbreviated finds the one candidate that name is short for, or that is short for name: the letters of
+// one, at least three, stand in the other in the same order, beginning with the first ("uid", "user_id").
+func abbreviated(lower string, candidates []string) (string, bool) {
+	found := ""
+	for _, c := range candidates {
+		lc := strings.ToLower(c)
+		if !shortFor(lower, lc) && !shortFor(lc, lower) || c == found {
+			continue
+		}
+		if found != "" {
+			return "", false
+		}
+		found = c
+	}
+	return found, found != ""
+}
+
+// shortFor reports whether short is a subsequence of long with the same first letter and the same last.
+func shortFor(short, long string) bool {
+	if len(short) < 3 || len(short) >= len(long) || short[0] != long[0] || short[len(short)-1] != long[len(long)-1] {
+		return false
+	}
+	for i := 0; i < len(long) && short != ""; i++ {
+		if long[i] == short[0] {
+			short = short[1:]
+		}
+	}
+	return short == ""
 }
 
 // Distance is the Damerau-Levenshtein distance of a and b (optimal string alignment) in code points.

@@ -87,8 +87,6 @@ func (b *Binder) selectIn(s *syntax.Select, ctes []*cte, order []*syntax.OrderIt
 		if p != nil && node != nil {
 			b.lintClock(p, s.Where.Span())
 			node = &Filter{Input: node, Predicate: p}
-		} else {
-			node = nil
 		}
 	}
 	sel.input = node
