@@ -30,9 +30,8 @@ const (
 	editNote          uint16 = 16 // a note that was flushed from the journal
 	editNotesTrimmed  uint16 = 17
 	editDamage        uint16 = 18 // offsets known to be lost
-	editDamageGone    uint16 = 19
-	editNextPartition uint16 = 20 // lower partition ids were given before
-	editNextSegment   uint16 = 21 // lower segment ids were given before
+	editNextPartition uint16 = 19 // lower partition ids were given before
+	editNextSegment   uint16 = 20 // lower segment ids were given before
 )
 
 // enc builds a payload: varints, and strings with their length before them.
@@ -318,11 +317,4 @@ func damageEdit(d *Damage) manifest.Edit {
 	e.i(d.Position)
 	e.s(d.Detail)
 	return e.edit(editDamage)
-}
-
-func damageGoneEdit(id PartitionID, through int64) manifest.Edit {
-	var e enc
-	e.u(uint64(id))
-	e.i(through)
-	return e.edit(editDamageGone)
 }

@@ -258,9 +258,7 @@ func (p *partition) replaced(seg *segmentInfo) bool {
 func (s *Store) noteRot(p *partition, rot *segment.RotError) {
 	p.shard.mu.Lock()
 	defer p.shard.mu.Unlock()
-	d := Damage{Kind: DamageRotten, File: rot.Path, Position: rot.Position, Topic: p.topic.name, Index: p.index,
-		Partition: p.id, From: rot.From, To: rot.To, Detail: rot.Err.Error()}
-	if p.addDamage(d) {
+	if d := p.rotten(rot); p.addDamage(d) {
 		s.opts.Logger.Error("records are damaged", "damage", d.String())
 	}
 }

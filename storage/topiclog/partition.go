@@ -59,6 +59,7 @@ type partition struct {
 	reserved  int64 // os topics: offsets below may have been shown to readers
 	lastMs    int64 // append time of the last batch
 	segBytes  int64
+	compacted int64    // compaction has seen the keys up to this offset
 	recent    []cached // in the write cache, in order
 	segs      []segRef // in segments, in order, all below recent
 	epochs    []EpochRange

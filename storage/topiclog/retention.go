@@ -26,6 +26,9 @@ type RetentionReport struct {
 	HeldBytes, OverHeldBytes int64
 	// Segments is the number of files removed.
 	Segments int
+	// Merged is the number of files that went into larger ones, Compacted that
+	// of partitions rewritten by compaction.
+	Merged, Compacted int
 }
 
 // retention is the state of the retention runs.
@@ -93,8 +96,8 @@ type victim struct {
 	isHeld bool
 }
 
-// RunRetention removes what the topics' limits give up and the segment files that
-// nobody needs. The store does so by
+// RunRetention removes what the topics' limits give up, compacts the topics that
+// ask for it, merges small segment files and removes those that nobody needs. The store does so by
 // itself every RetentionInterval. Age is counted from the append, not from the
 // records' timestamps.
 func (s *Store) RunRetention(ctx context.Context) (RetentionReport, error) {
@@ -129,8 +132,30 @@ func (s *Store) RunRetention(ctx context.Context) (RetentionReport, error) {
 	}
 	rep.Partitions = len(starts)
 	var err error
-	rep.Segments, err = s.collectSegments()
+	if rep.Segments, err = s.collectSegments(); err != nil {
+		return rep, err
+	}
+	// Rewriting needs space; deleting comes first and goes on without it.
+	if s.full.Load() {
+		return rep, nil
+	}
+	if rep.Compacted, err = s.compactAll(ctx); err != nil {
+		return rep, s.rewriteFailed(err)
+	}
+	if rep.Merged, err = s.mergeSmall(ctx); err != nil {
+		return rep, s.rewriteFailed(err)
+	}
+	n, err := s.collectSegments()
+	rep.Segments += n
 	return rep, err
+}
+
+// rewriteFailed notes a full disk: the old segments are all still there.
+func (s *Store) rewriteFailed(err error) error {
+	if isFull(err) {
+		s.diskFull(err)
+	}
+	return err
 }
 
 // chooseStarts decides up to where each partition is removed.

@@ -104,12 +104,6 @@ func (l *loader) apply(kind uint16, payload []byte) error {
 			dm.Topic, dm.Index = p.topic.name, p.index
 			p.addDamage(dm)
 		}
-	case editDamageGone:
-		p := l.part(d)
-		through := d.i()
-		if p != nil {
-			p.dropDamage(through)
-		}
 	default:
 		return fmt.Errorf("%w: manifest edit of kind %d", ErrFormat, kind)
 	}

@@ -1,0 +1,319 @@
+package topiclog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/bits"
+	"slices"
+
+	"github.com/millrace/millrace/storage/manifest"
+	"github.com/millrace/millrace/storage/segment"
+)
+
+// Merging: this many neighbors of one size class become one segment. Without it
+// the number of files, and what each partition remembers of them, would grow
+// with time rather than with data.
+const (
+	mergeFanIn    = 8
+	mergeMinBytes = 1 << 20   // smaller ones are one class
+	mergeMaxBytes = 256 << 20 // no larger ones are made
+)
+
+// rewrite copies what partitions hold in some segments of a shard into one new
+// segment, which then takes their place.
+type rewrite struct {
+	s    *Store
+	sh   *shard
+	from map[*segmentInfo]bool
+	seg  *segmentInfo
+	w    *segment.Writer
+	held []segPart
+	// damage is what could not be copied.
+	damage []Damage
+	buf    []byte
+	// filter, if set, may drop records of a batch extent: it returns what to
+	// write in the place of some whole batches. The result may be src itself.
+	filter func(p *partition, src []byte, appendMs int64) ([]byte, error)
+}
+
+// rewritePart is a partition with what it holds in the old segments, which lie
+// side by side.
+type rewritePart struct {
+	p    *partition
+	refs []segRef
+}
+
+// run copies the parts, sorted by partition id, and commits. It returns the new
+// segment.
+func (r *rewrite) run(ctx context.Context, parts []rewritePart, gone []*segmentInfo) error {
+	r.seg = &segmentInfo{id: r.s.nextSegment.Add(1) - 1, kind: segment.Mixed, shard: r.sh.number}
+	r.seg.path = r.s.segmentPath(r.seg.id)
+	var err error
+	r.w, err = segment.Create(r.s.fs, r.seg.path, segment.Options{Meta: segment.Meta{ID: r.seg.id, Kind: segment.Mixed, CreatedMs: r.s.nowMs()}})
+	if err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if err = ctx.Err(); err == nil && r.s.closed.Load() {
+			err = ErrClosed
+		}
+		if err == nil {
+			err = r.copyPart(part)
+		}
+		if err != nil {
+			_ = r.w.Abort()
+			return err
+		}
+	}
+	info, err := r.w.Seal()
+	if err != nil {
+		_ = r.w.Abort()
+		return err
+	}
+	if err := r.w.Close(); err != nil {
+		return fmt.Errorf("closing segment: %w", err)
+	}
+	r.seg.minAppendMs, r.seg.maxAppendMs, r.seg.sizeBytes = info.MinAppendMs, info.MaxAppendMs, info.Size
+	for seg := range r.from {
+		// What was dropped must not make the rest look younger or older.
+		r.seg.maxAppendMs = max(r.seg.maxAppendMs, seg.maxAppendMs)
+		if r.seg.minAppendMs == 0 || seg.minAppendMs < r.seg.minAppendMs {
+			r.seg.minAppendMs = seg.minAppendMs
+		}
+	}
+	return r.commit(parts, gone)
+}
+
+// copyPart copies one partition, extent by extent. Damaged batches are left out
+// and remembered.
+func (r *rewrite) copyPart(part rewritePart) error {
+	p := part.p
+	sp := segPart{id: p.id, base: part.refs[0].base, last: part.refs[len(part.refs)-1].last}
+	for _, ref := range part.refs {
+		reader := r.s.segc.Reader(ref.seg.path, segment.Meta{ID: ref.seg.id, Kind: ref.seg.kind})
+		index, err := reader.Index()
+		if err != nil {
+			return err
+		}
+		for _, e := range index.Partition(uint64(p.id)) {
+			if e.LastOffset < ref.base || e.BaseOffset > ref.last {
+				continue
+			}
+			n, err := r.copyExtent(p, reader, e)
+			if err != nil {
+				return err
+			}
+			sp.bytes += n
+		}
+	}
+	r.held = append(r.held, sp)
+	return nil
+}
+
+func (r *rewrite) copyExtent(p *partition, reader *segment.Reader, e segment.Extent) (int64, error) {
+	if len(r.buf) < int(e.Length) {
+		r.buf = make([]byte, e.Length)
+	}
+	var n int64
+	for at := e.BaseOffset; at <= e.LastOffset; {
+		got, err := reader.ReadAt(r.buf[:e.Length], uint64(p.id), at)
+		var rot *segment.RotError
+		switch {
+		case errors.As(err, &rot):
+			r.damage = append(r.damage, p.rotten(rot))
+			at = rot.To + 1
+			continue
+		case errors.Is(err, segment.ErrOffset):
+			return n, nil
+		case err != nil:
+			return n, err
+		}
+		// Damage may have ended the reading early, and a smaller extent may
+		// have let the next one in.
+		got = cutAfter(got, e.LastOffset)
+		next := lastOffset(got) + 1
+		if next <= at {
+			return n, nil
+		}
+		at = next
+		out := got
+		if r.filter != nil {
+			if out, err = r.filter(p, got, e.AppendTimeMs); err != nil {
+				return n, err
+			}
+		}
+		if len(out) == 0 {
+			continue
+		}
+		if _, err := r.w.Append(uint64(p.id), out, e.AppendTimeMs); err != nil {
+			return n, err
+		}
+		n += int64(len(out))
+	}
+	return n, nil
+}
+
+// commit puts the new segment in the place of the old ones.
+func (r *rewrite) commit(parts []rewritePart, gone []*segmentInfo) error {
+	edits := []manifest.Edit{r.seg.edit(r.held)}
+	for i := range r.damage {
+		edits = append(edits, damageEdit(&r.damage[i]))
+	}
+	err := r.s.meta.commit(func() {
+		r.sh.mu.Lock()
+		defer r.sh.mu.Unlock()
+		for i, part := range parts {
+			part.p.replace(r.from, segRef{seg: r.seg, base: r.held[i].base, last: r.held[i].last, bytes: r.held[i].bytes})
+		}
+		for _, d := range r.damage {
+			if p := r.s.part(d.Partition); p != nil {
+				p.addDamage(d)
+			}
+		}
+		r.sh.segments[r.seg.id] = r.seg
+	}, edits...)
+	if err != nil {
+		if errors.Is(err, ErrDiskFull) {
+			_ = r.s.fs.Remove(r.seg.path)
+		}
+		return fmt.Errorf("committing rewritten segment: %w", err)
+	}
+	return r.s.forgetSegments(r.sh, append(gone, r.unused()...))
+}
+
+// unused is the new segment if nobody needs it any more.
+func (r *rewrite) unused() []*segmentInfo {
+	r.sh.mu.Lock()
+	defer r.sh.mu.Unlock()
+	if r.seg.refs == 0 {
+		return []*segmentInfo{r.seg}
+	}
+	return nil
+}
+
+// replace puts a rewritten segment in the place of those it was made from, as
+// far as the partition still has them; the shard's mutex is held.
+func (p *partition) replace(from map[*segmentInfo]bool, r segRef) {
+	if p.dead.Load() {
+		return
+	}
+	has := false
+	for _, old := range p.segs {
+		has = has || from[old.seg]
+	}
+	if !has {
+		return
+	}
+	p.insertSegment(r)
+	if p.start > r.base {
+		p.trimBelowStart()
+	}
+}
+
+// rotten describes damage that reading found.
+func (p *partition) rotten(rot *segment.RotError) Damage {
+	return Damage{Kind: DamageRotten, File: rot.Path, Position: rot.Position, Topic: p.topic.name, Index: p.index,
+		Partition: p.id, From: rot.From, To: rot.To, Detail: rot.Err.Error()}
+}
+
+// partsOf lists the partitions of some segments if in each of them the segments
+// lie side by side; ok is false otherwise.
+func (sh *shard) partsOf(from map[*segmentInfo]bool) (parts []rewritePart, ok bool) {
+	sh.s.mu.RLock()
+	defer sh.s.mu.RUnlock()
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for _, p := range sh.s.parts {
+		if p == nil || p.shard != sh {
+			continue
+		}
+		first, n := -1, 0
+		for i := range p.segs {
+			if from[p.segs[i].seg] {
+				if first < 0 {
+					first = i
+				}
+				n++
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		for _, r := range p.segs[first : first+n] {
+			if !from[r.seg] {
+				return nil, false
+			}
+		}
+		parts = append(parts, rewritePart{p: p, refs: slices.Clone(p.segs[first : first+n])})
+	}
+	return parts, true
+}
+
+// rewriteAll merges whole segments into one.
+func (s *Store) rewriteAll(ctx context.Context, sh *shard, segs []*segmentInfo) error {
+	from := map[*segmentInfo]bool{}
+	for _, seg := range segs {
+		from[seg] = true
+	}
+	parts, ok := sh.partsOf(from)
+	if !ok {
+		return errNotAdjacent
+	}
+	r := rewrite{s: s, sh: sh, from: from}
+	return r.run(ctx, parts, segs)
+}
+
+var errNotAdjacent = errors.New("segments are not adjacent")
+
+// mergeSmall merges neighbors of one size class until there are no more than a
+// few of each. It returns how many segments were merged away.
+func (s *Store) mergeSmall(ctx context.Context) (int, error) {
+	merged := 0
+	for _, sh := range s.shards {
+		for {
+			segs := sh.mergeable()
+			if len(segs) == 0 {
+				break
+			}
+			err := s.rewriteAll(ctx, sh, segs)
+			if errors.Is(err, errNotAdjacent) {
+				break // compaction moved something between them; they go with it
+			}
+			if err != nil {
+				return merged, fmt.Errorf("merging segments of shard %d: %w", sh.number, err)
+			}
+			merged += len(segs) - 1
+		}
+	}
+	return merged, nil
+}
+
+// mergeable returns a run of mergeFanIn neighbors of one size class.
+func (sh *shard) mergeable() []*segmentInfo {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	all := slices.SortedFunc(maps.Values(sh.segments), func(a, b *segmentInfo) int {
+		if a.maxAppendMs != b.maxAppendMs {
+			return int(a.maxAppendMs - b.maxAppendMs)
+		}
+		return int(int64(a.id) - int64(b.id))
+	})
+	class := func(seg *segmentInfo) int {
+		return bits.Len64(uint64(max(seg.sizeBytes, mergeMinBytes))/mergeMinBytes) / 3
+	}
+	for i := 0; i+mergeFanIn <= len(all); i++ {
+		run := all[i : i+mergeFanIn]
+		var size int64
+		same := true
+		for _, seg := range run {
+			size += seg.sizeBytes
+			same = same && class(seg) == class(run[0]) && seg.refs > 0
+		}
+		if same && size <= mergeMaxBytes {
+			return slices.Clone(run)
+		}
+	}
+	return nil
+}
