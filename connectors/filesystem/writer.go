@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/connectors/format/parquetfmt"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/storage/vfs"
 )
 
@@ -79,16 +80,18 @@ func (w *Writer) Buckets(b *batch.Batch, sel batch.Sel, out []connector.BucketID
 		constant = constant && v.Enc == batch.Const
 		w.keys = append(w.keys, v)
 	}
-	last := connector.BucketID(-1)
+	last, prev := connector.BucketID(-1), 0
 	for k := range n {
-		if last >= 0 && constant {
-			out = append(out, last)
-			continue
-		}
 		row := k
 		if sel != nil {
 			row = int(sel[k])
 		}
+		if last >= 0 && (constant || sameKey(w.keys, prev, row)) {
+			prev = row
+			out = append(out, last)
+			continue
+		}
+		prev = row
 		start := len(w.key)
 		w.key = appendPartition(w.key, w.sink.partNames, w.keys, row, w.sink.opts.defaultName)
 		if key := w.key[start:]; last < 0 || string(key) != w.names[last] {
@@ -98,6 +101,33 @@ func (w *Writer) Buckets(b *batch.Batch, sel batch.Sel, out []connector.BucketID
 		out = append(out, last)
 	}
 	return out, nil
+}
+
+// sameKey reports for certain that two rows lie in one table partition: rows of
+// an hour come together, so this spares most of them their path.
+func sameKey(keys []*batch.Vec, a, b int) bool {
+	for _, v := range keys {
+		switch {
+		case v.Enc == batch.Const:
+		case v.Enc != batch.Flat || v.Valid != nil && (!v.Valid.Get(a) || !v.Valid.Get(b)):
+			return false
+		case v.Offsets != nil && v.Type.IsString():
+			if string(v.Data[v.Offsets[a]:v.Offsets[a+1]]) != string(v.Data[v.Offsets[b]:v.Offsets[b+1]]) {
+				return false
+			}
+		case v.Type.Kind == types.Int || v.Type.Kind == types.Date:
+			if v.I32[a] != v.I32[b] {
+				return false
+			}
+		case v.Type.Kind == types.BigInt:
+			if v.I64[a] != v.I64[b] {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 func (w *Writer) bucket(key []byte) connector.BucketID {
