@@ -67,9 +67,7 @@ func (r *run) wideMerge(n *graph.Node, op *graph.WideMerge) (*collected, error) 
 			v.BeginList(row)
 			for bi, seen := range w.seen[row] {
 				if seen {
-					child := v.Children[0]
-					child.Grow(child.Len + 1)
-					child.PutString(child.Len-1, op.Branches[bi].Label)
+					v.Children[0].Append(expr.Text(op.Branches[bi].Label).Value, 0)
 				}
 			}
 			v.EndList()

@@ -23,6 +23,11 @@
 //	query dead cast:2
 //	...
 //
+//	job t rowsort
+//	CREATE TABLE t (...) WITH ('connector' = 'given'); INSERT INTO t ...;
+//	----
+//	rows of t
+//
 // statement error names the code of the first error and, if wanted, its line
 // and column in the block. query compares rows, in order (nosort) or sorted
 // (rowsort); after a colon the types of the columns. query error: the first

@@ -14,6 +14,8 @@ type block struct {
 	sqlLine int
 
 	query bool
+	// job is the sink table of a job whose rows are compared.
+	job string
 	// wantError is the code that must be reported (statement), or with which a
 	// row must fail (query); "" is none. errorAt is its place, "" is any.
 	wantError string
@@ -76,8 +78,14 @@ func (b *block) head(line string) error {
 	case "query":
 		b.query = true
 		return b.queryHead(words[1:])
+	case "job":
+		if len(words) < 2 {
+			return fmt.Errorf("%q: want job TABLE", line)
+		}
+		b.query, b.job = true, words[1]
+		return b.queryHead(words[2:])
 	}
-	return fmt.Errorf("%q is neither a statement nor a query", line)
+	return fmt.Errorf("%q is no statement, query or job", line)
 }
 
 func (b *block) queryHead(words []string) error {

@@ -74,8 +74,12 @@ func (f *file) errorf(b *block, format string, args ...any) {
 }
 
 func (f *file) compile(b *block, s *compile.Session, w Way) (*compile.Unit, diag.List) {
+	mode := compile.ModeSQL
+	if b.job != "" {
+		mode = compile.ModeRun
+	}
 	return compile.Compile([]compile.Source{{Name: "block", Text: b.sql}}, compile.Options{
-		Registry: sqltest.Registry(f.given), Mode: compile.ModeSQL, ResultSink: f.out, Session: s,
+		Registry: sqltest.Registry(f.given), Mode: mode, ResultSink: f.out, Session: s,
 		Parallelism: w.Run.Parallelism, NoOptimizer: w.NoOptimizer,
 	})
 }
@@ -143,16 +147,23 @@ func (f *file) way(b *block, w Way, want []string) {
 		f.errorf(b, "%s: %s", w.Name, diag.Renderer{}.String(ds))
 		return
 	}
-	st := u.Statements[len(u.Statements)-1]
-	if st.Job == nil {
-		f.errorf(b, "%s: the statement has no job", w.Name)
+	job := u.Job
+	if b.job == "" {
+		st := u.Statements[len(u.Statements)-1]
+		job = st.Job
+		if b.types != "" && st.Schema != nil {
+			f.types(b, st.Schema)
+		}
+	}
+	if job == nil {
+		f.errorf(b, "%s: there is no job", w.Name)
 		return
 	}
-	if b.types != "" {
-		f.types(b, st.Schema)
-	}
 	f.out.Clear()
-	out, err := f.r.Executor.Run(context.Background(), lenient(st.Job, b), w.Run)
+	if b.job != "" {
+		f.given.Clear(b.job)
+	}
+	out, err := f.r.Executor.Run(context.Background(), lenient(job, b), w.Run)
 	if b.wantError != "" {
 		f.wantRowError(b, w, err)
 		return
@@ -161,7 +172,11 @@ func (f *file) way(b *block, w Way, want []string) {
 		f.errorf(b, "%s: running: %v", w.Name, err)
 		return
 	}
-	got := f.out.Rows("result").Text(u.Zone())
+	rows := f.out.Rows("result")
+	if b.job != "" {
+		rows = f.given.Rows(b.job)
+	}
+	got := rows.Text(u.Zone())
 	if b.sorted {
 		slices.Sort(got)
 	}
