@@ -252,9 +252,8 @@ func (p *partition) replaced(seg *segmentInfo) bool {
 	return true
 }
 
-// noteRot remembers damage that reading found, so that Status and later readers
-// know it. It becomes durable with the next flush or scrub; the file says it as
-// well.
+// noteRot remembers damage that reading found, so that later reads need not find
+// it again. A scrub makes it durable; until then each restart finds it anew.
 func (s *Store) noteRot(p *partition, rot *segment.RotError) {
 	p.shard.mu.Lock()
 	defer p.shard.mu.Unlock()

@@ -37,6 +37,12 @@ func TestSuite(t *testing.T) {
 			return vfs.NewLimited(m, 64<<20), dir
 		})
 	})
+	t.Run("overlay", func(t *testing.T) {
+		vfstest.Run(t, func(t *testing.T) (vfs.FS, string) {
+			m, dir := mem(t)
+			return vfs.NewOverlay(m), dir
+		})
+	})
 	t.Run("trace", func(t *testing.T) {
 		vfstest.Run(t, func(t *testing.T) (vfs.FS, string) {
 			m, dir := mem(t)
@@ -277,5 +283,25 @@ func TestLimited(t *testing.T) {
 	check(t, err)
 	if free != 0 {
 		t.Errorf("free space %d, want 0", free)
+	}
+}
+
+func TestOverlayLeavesTheBaseAlone(t *testing.T) {
+	m := vfs.NewMem()
+	check(t, m.MkdirAll("d/sub"))
+	for _, n := range []string{"d/a", "d/b", "d/sub/c"} {
+		check(t, vfs.WriteFileAtomic(m, n, []byte(n)))
+	}
+	before := state(t, m, "/")
+	o := vfs.NewOverlay(m)
+	put(t, o, "d/a", "changed")
+	check(t, o.Remove("d/b"))
+	check(t, o.Rename("d/sub", "d/moved"))
+	check(t, vfs.WriteFileAtomic(o, "d/new", []byte("new")))
+	if got, want := state(t, o, "d"), "a=changed moved/{c=d/sub/c} new=new"; got != want {
+		t.Errorf("overlay %q, want %q", got, want)
+	}
+	if after := state(t, m, "/"); after != before {
+		t.Errorf("base %q, was %q", after, before)
 	}
 }

@@ -1,0 +1,123 @@
+package topiclog_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/millrace/millrace/storage/topiclog"
+	"github.com/millrace/millrace/storage/vfs"
+)
+
+// Verify names what is damaged and changes nothing; repair rewrites the segment,
+// keeps the rest, and the loss stays known.
+func TestVerifyAndRepair(t *testing.T) {
+	ctx := context.Background()
+	d := buildDamageStore(t, false)
+	rep, err := topiclog.Verify(ctx, damageOptions(d.fs), false)
+	check(t, err)
+	if !rep.Clean() || rep.Segments != 1 || rep.Recovery.Batches == 0 {
+		t.Errorf("undamaged: %+v", rep)
+	}
+	// One batch in the segment, one in the journal.
+	for dir, text := range map[string]string{"data/segments": "p1-2-", "data/journal": "p2-9-"} {
+		hit := false
+		for _, f := range files(t, d.fs, dir) {
+			b, err := vfs.ReadFile(d.fs, f)
+			check(t, err)
+			if i := bytes.Index(b, []byte(text)); i >= 0 {
+				flip(t, d.fs, f, int64(i)*8+3)
+				hit = true
+			}
+		}
+		if !hit {
+			t.Fatalf("%s is not in %s", text, dir)
+		}
+	}
+	want := []string{"1/4", "2/18"}
+	before := snapshot(t, d.fs)
+	rep, err = topiclog.Verify(ctx, damageOptions(d.fs), false)
+	check(t, err)
+	if rep.Lost != 4 || len(rep.Damage) != 2 {
+		t.Errorf("damaged: %+v", rep)
+	}
+	for _, lost := range []damageBatch{{from: 4, to: 5}} {
+		if !isNamed(rep.Damage, 1, lost) {
+			t.Errorf("partition 1 %+v is not named: %v", lost, rep.Damage)
+		}
+	}
+	if !isNamed(rep.Damage, 2, damageBatch{from: 18, to: 19}) {
+		t.Errorf("partition 2 is not named: %v", rep.Damage)
+	}
+	if after := snapshot(t, d.fs); after != before {
+		t.Error("verifying changed something")
+	}
+	rep, err = topiclog.Verify(ctx, damageOptions(d.fs), true)
+	check(t, err)
+	if rep.Repaired != 1 || rep.Lost != 4 {
+		t.Errorf("repair: %+v", rep)
+	}
+	for range 2 {
+		lost := d.inspect(t, d.fs, "repaired")
+		if len(lost) != 2 || lost[0] != want[0] || lost[1] != want[1] {
+			t.Errorf("after the repair %v are lost, want %v", lost, want)
+		}
+	}
+	// The files are whole now; what is lost is still known.
+	rep, err = topiclog.Verify(ctx, damageOptions(d.fs), true)
+	check(t, err)
+	if rep.Repaired != 0 || rep.Lost != 4 {
+		t.Errorf("second repair: %+v", rep)
+	}
+}
+
+// A segment file that is gone costs what it held, and only that.
+func TestMissingSegment(t *testing.T) {
+	ctx := context.Background()
+	d := buildDamageStore(t, false)
+	segs := files(t, d.fs, "data/segments")
+	check(t, d.fs.Remove(segs[0]))
+	check(t, d.fs.SyncDir("data/segments"))
+	rep, err := topiclog.Verify(ctx, damageOptions(d.fs), false)
+	check(t, err)
+	if rep.Lost != 36 {
+		t.Errorf("lost %d, want the 36 offsets of the segment: %+v", rep.Lost, rep.Damage)
+	}
+	_, err = topiclog.Verify(ctx, damageOptions(d.fs), true)
+	check(t, err)
+	if lost := d.inspect(t, d.fs, "repaired"); len(lost) != 18 {
+		t.Errorf("%d batches lost after the repair, want 18", len(lost))
+	}
+}
+
+func TestVerifyRefuses(t *testing.T) {
+	ctx := context.Background()
+	mem := vfs.NewMem()
+	if _, err := topiclog.Verify(ctx, small(mem), false); !errors.Is(err, vfs.ErrNotExist) {
+		t.Errorf("no store: %v", err)
+	}
+	s := open(t, small(mem))
+	for _, repair := range []bool{false, true} {
+		var owned *topiclog.OwnedError
+		if _, err := topiclog.Verify(ctx, small(mem), repair); !errors.As(err, &owned) {
+			t.Errorf("an open store: %v", err)
+		}
+	}
+	check(t, s.Close())
+}
+
+// snapshot is the content of all files but the lock.
+func snapshot(t testing.TB, fsys vfs.FS) string {
+	var out bytes.Buffer
+	for _, f := range files(t, fsys, "data") {
+		if fsys.Base(f) == "LOCK" {
+			continue
+		}
+		b, err := vfs.ReadFile(fsys, f)
+		check(t, err)
+		out.WriteString(f)
+		out.Write(b)
+	}
+	return out.String()
+}
