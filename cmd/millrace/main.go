@@ -30,5 +30,17 @@ func main() {
 		fmt.Fprintln(os.Stderr, "millrace: left at once")
 		os.Exit(int(code))
 	}()
-	os.Exit(int(cli.Run(ctx, cli.NewEnv(version), os.Args[1:])))
+	os.Exit(run(ctx))
+}
+
+func run(ctx context.Context) int {
+	env := cli.NewEnv(version)
+	fsys, done, err := filesystem()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "millrace:", err)
+		return int(exitcode.Input)
+	}
+	defer done()
+	env.FS = fsys
+	return int(cli.Run(ctx, env, os.Args[1:]))
 }

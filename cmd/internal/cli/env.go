@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/cmd/internal/output"
 	"github.com/millrace/millrace/jobs/control"
 	"github.com/millrace/millrace/jobs/node"
+	"github.com/millrace/millrace/storage/vfs"
 )
 
 // Env is what commands share: the streams, the clock, the global flags.
@@ -30,6 +31,9 @@ type Env struct {
 	Now   func() time.Time
 	// LookupEnv is os.LookupEnv.
 	LookupEnv func(string) (string, bool)
+	// FS is where the data directory and local tables lie; nil: the operating
+	// system's.
+	FS vfs.FS
 
 	data     string
 	out      string
@@ -89,7 +93,7 @@ func (e *Env) api(ctx context.Context, command string) (api control.API, close f
 // open makes this process the owner of the data directory.
 func (e *Env) open(ctx context.Context, command string) (*node.Node, error) {
 	n, err := node.Open(ctx, node.Options{
-		Dir: e.data, Version: e.Version, Command: command, Connectors: connectors, Now: e.Now,
+		Dir: e.data, Version: e.Version, Command: command, Connectors: connectors, Now: e.Now, FS: e.FS,
 	})
 	var owned *node.OwnedError
 	if errors.As(err, &owned) {
