@@ -36,7 +36,7 @@ func Job(inserts []*plan.Insert, o Options) (*graph.Job, error) {
 		l.collect(ins)
 	}
 	for _, ins := range inserts {
-		in, err := l.node(ins.Input)
+		in, err := l.exactly(ins.Input)
 		if err != nil {
 			return nil, err
 		}
@@ -49,7 +49,7 @@ func Job(inserts []*plan.Insert, o Options) (*graph.Job, error) {
 func Query(r Result, o Options) (*graph.Job, error) {
 	l := newLowerer(o)
 	l.collect(r.Node)
-	in, err := l.node(r.Node)
+	in, err := l.exactly(r.Node)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,8 @@
 // filter must not pass a node that can fail rows (UNNEST, a window, another
 // filter): the row would be filtered instead of dead.
 //
-// Rules: fold_constants, flatten_unions, push_filter, merge_projects,
-// prune_columns. Run applies them in this order; each is one bottom-up pass.
+// Rules: flatten_unions, push_filter, merge_projects, fold_constants,
+// prune_columns, drop_identity. Run applies them in this order; each is one
+// pass.
 // With the optimizer off a plan lowers as it was bound, with the same result.
 package optimizer

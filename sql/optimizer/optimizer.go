@@ -13,10 +13,10 @@ type rule struct {
 }
 
 var rules = [...]rule{
-	{"fold_constants", foldConstants},
 	{"flatten_unions", flattenUnions},
 	{"push_filter", pushFilter},
 	{"merge_projects", mergeProjects},
+	{"fold_constants", foldConstants},
 }
 
 // Run applies all rules.
@@ -24,7 +24,7 @@ func Run(n plan.Node) plan.Node {
 	for _, r := range rules {
 		n = bottomUp(n, r.apply)
 	}
-	return pruneColumns(n)
+	return bottomUp(pruneColumns(n), dropIdentity)
 }
 
 func bottomUp(n plan.Node, f func(plan.Node) plan.Node) plan.Node {
