@@ -69,6 +69,15 @@ func (l *loader) apply(kind uint16, payload []byte) error {
 		if sh := l.shard(d); sh != nil {
 			sh.clean, sh.cleanSeq = true, d.u()
 		}
+	default:
+		return l.applyMore(kind, d)
+	}
+	return d.err
+}
+
+// applyMore applies the edits of groups, holds, notes and damage.
+func (l *loader) applyMore(kind uint16, d *dec) error {
+	switch kind {
 	case editCursor:
 		group, c := decodeCursor(d)
 		if d.err == nil && l.s.part(c.Partition) != nil {

@@ -1,0 +1,370 @@
+package topiclog
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/millrace/millrace/storage/record"
+	"github.com/millrace/millrace/storage/wal"
+)
+
+// runWriter is the shard's only writer of the journal.
+func (sh *shard) runWriter() {
+	defer sh.s.workers.Done()
+	defer close(sh.writerDone)
+	var pending []*request
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		if pending = sh.drain(pending); len(pending) > 0 {
+			pending = sh.commitGroup(pending)
+			if len(pending) == 0 {
+				pending = nil // let the requests go
+			}
+			continue
+		}
+		if sh.isStopping() {
+			return
+		}
+		wait := time.Hour
+		if !sh.osDirty.IsZero() {
+			wait = time.Until(sh.osDirty)
+		} else if !sh.marked {
+			wait = sh.s.opts.MarkDelay
+		}
+		timer.Reset(wait)
+		select {
+		case <-sh.wake:
+		case <-timer.C:
+			sh.idle()
+		}
+	}
+}
+
+// idle syncs what os topics left unsynced and marks the last group as durable.
+func (sh *shard) idle() {
+	if !sh.osDirty.IsZero() {
+		sh.syncOS()
+		return
+	}
+	if !sh.marked {
+		sh.mark(false)
+	}
+}
+
+// mark writes a group without entries: its header says that everything before
+// it is durable, so that damage there is known to be rot. Only the mark at the
+// end of a clean close is worth an fsync of its own.
+func (sh *shard) mark(sync bool) {
+	if sh.fencedErr() != nil {
+		return
+	}
+	buf := make([]byte, wal.GroupSize(0, 0))
+	sh.builder.Begin(sh.journal, buf)
+	err := sh.journal.Write(sh.builder.Finish(sh.journal, sh.s.nowMs()))
+	if err == nil && sync {
+		err = sh.journal.Sync()
+	}
+	switch {
+	case err == nil:
+		sh.marked = true
+		sh.mu.Lock()
+		sh.published = sh.journal.Next() - 1
+		sh.mu.Unlock()
+	case errors.Is(err, wal.ErrFull):
+		// Nothing depends on a mark.
+		sh.marked = true
+	default:
+		sh.fence(err)
+	}
+}
+
+// commitGroup writes one group of the requests, makes it durable, publishes it
+// and acknowledges it. It returns the requests that are left.
+func (sh *shard) commitGroup(pending []*request) []*request {
+	if err := sh.waitForCache(); err != nil {
+		return sh.failAll(pending, err)
+	}
+	started := time.Now()
+	pending = sh.fill(pending)
+	for len(pending) == 0 && sh.builder.Size() < sh.s.opts.GroupBytes && time.Since(started) < sh.s.opts.GroupDelay {
+		if pending = sh.drain(pending); len(pending) == 0 {
+			break
+		}
+		pending = sh.add(pending)
+	}
+	if len(sh.group) == 0 {
+		return pending
+	}
+	timeMs := sh.s.nowMs()
+	group := sh.builder.Finish(sh.journal, timeMs)
+	seq := sh.journal.Next()
+	if err := sh.write(group); err != nil {
+		sh.failGroup(err)
+		return pending
+	}
+	needSync := false
+	for _, r := range sh.group {
+		needSync = needSync || !r.os
+	}
+	sh.curUsed += len(group)
+	sh.marked = false
+	if needSync {
+		// Invariant 5: nothing of the group is visible or acknowledged before
+		// its fdatasync has returned.
+		if err := sh.journal.Sync(); err != nil {
+			sh.fence(err)
+			sh.failGroup(sh.fencedErr())
+			return pending
+		}
+		sh.osDirty = time.Time{}
+	} else if sh.osDirty.IsZero() {
+		sh.osDirty = time.Now().Add(sh.s.opts.SyncInterval)
+	}
+	sh.publish(seq, len(group), timeMs, needSync)
+	for i, r := range sh.group {
+		r.done(AppendResult{BaseOffset: r.base, LastOffset: r.base + r.records - 1, LeaderEpoch: sh.leaderEpoch, AppendTime: timeOf(timeMs)}, nil)
+		sh.group[i] = nil
+	}
+	sh.group = sh.group[:0]
+	return pending
+}
+
+// fill begins a group in the current block, or a new one if it is too small, and
+// adds requests.
+func (sh *shard) fill(pending []*request) []*request {
+	need := wal.GroupSize(1, pending[0].size())
+	if sh.cur == nil || len(sh.cur.buf)-sh.curUsed < max(need, min(sh.s.opts.GroupBytes/4, blockBytes/4)) {
+		if sh.cur != nil {
+			sh.cur.release()
+		}
+		sh.cur, sh.curUsed = sh.s.pool.take(need), 0
+	}
+	sh.builder.Begin(sh.journal, sh.cur.buf[sh.curUsed:])
+	sh.group = sh.group[:0]
+	return sh.add(pending)
+}
+
+// add adds requests to the group as long as they fit and returns the others.
+func (sh *shard) add(pending []*request) []*request {
+	for i, r := range pending {
+		if sh.builder.Entries() > 0 && (sh.builder.Size()+r.size() > sh.s.opts.GroupBytes || !sh.builder.Fits(r.size())) {
+			return pending[i:]
+		}
+		if err := sh.place(r); err != nil {
+			r.done(AppendResult{}, err)
+			continue
+		}
+		sh.group = append(sh.group, r)
+	}
+	return pending[:0]
+}
+
+// place gives a request its offsets and copies it into the group.
+func (sh *shard) place(r *request) error {
+	if r.kind != wal.KindBatch {
+		place, err := sh.builder.Reserve(nil, len(r.batches))
+		if err != nil {
+			return err
+		}
+		copy(place, r.batches)
+		sh.builder.Commit(wal.EntrySpec{Kind: r.kind, Partition: uint32(r.part.id), Payload: r.batches})
+		return nil
+	}
+	p := r.part
+	if p.dead.Load() {
+		return fmt.Errorf("%w: %d", ErrPartitionNotFound, p.id)
+	}
+	r.base = p.assign
+	if r.os {
+		if err := sh.reserve(p, r.base+r.records); err != nil {
+			return err
+		}
+	}
+	place, err := sh.builder.Reserve(r.note, len(r.batches))
+	if err != nil {
+		return err
+	}
+	copy(place, r.batches)
+	at := r.base
+	for rest := place; len(rest) > 0; {
+		h, err := record.ParseHeader(rest)
+		if err != nil {
+			return err // cannot be: it was parsed when it was handed in
+		}
+		record.Assign(rest, at, sh.leaderEpoch)
+		at += int64(h.LastOffsetDelta) + 1
+		rest = rest[h.Size():]
+	}
+	sh.builder.Commit(wal.EntrySpec{Kind: wal.KindBatch, Partition: uint32(p.id), Base: r.base, Last: at - 1, Note: r.note, Payload: place})
+	r.off = uint32(sh.curUsed + sh.builder.Position())
+	p.assign = at
+	return nil
+}
+
+// write puts the group into the journal. A full journal waits for the flusher; a
+// full disk fails the group but not the shard.
+func (sh *shard) write(group []byte) error {
+	for {
+		err := sh.journal.Write(group)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, wal.ErrFull) {
+			sh.fence(err)
+			return sh.fencedErr()
+		}
+		if isFull(err) {
+			sh.s.diskFull(err)
+		}
+		if werr := sh.waitForJournal(err); werr != nil {
+			return werr
+		}
+	}
+}
+
+// waitForCache waits while the cache holds twice what triggers a flush.
+func (sh *shard) waitForCache() error {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	limit := sh.s.opts.shardCache(len(sh.s.shards))
+	for sh.fenced == nil && sh.cacheBytes >= limit {
+		if sh.s.closed.Load() {
+			return ErrClosed
+		}
+		if sh.s.full.Load() && sh.flushErr != nil {
+			return &DiskFullError{Dir: sh.s.opts.Dir, Err: sh.flushErr}
+		}
+		sh.requestFlushLocked()
+		sh.space.Wait()
+	}
+	return sh.fenced
+}
+
+// waitForJournal waits for a flush, after which the journal has files to
+// recycle.
+func (sh *shard) waitForJournal(cause error) error {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	gen := sh.flushGen
+	sh.requestFlushLocked()
+	for sh.fenced == nil && sh.flushGen == gen {
+		// The flusher outlives the writer, so this ends.
+		sh.space.Wait()
+	}
+	switch {
+	case sh.fenced != nil:
+		return sh.fenced
+	case sh.flushErr != nil && isFull(sh.flushErr):
+		return &DiskFullError{Dir: sh.s.opts.Dir, Err: sh.flushErr}
+	case isFull(cause) && len(sh.dirty) == 0:
+		// Everything is in segments and there is still no room for the group.
+		return &DiskFullError{Dir: sh.s.opts.Dir, Err: cause}
+	}
+	return nil
+}
+
+func (sh *shard) failGroup(err error) {
+	for i, r := range sh.group {
+		// The offsets were not used: nothing of the group can be read. If it
+		// reached the disk all the same, the fence keeps them from being given
+		// again before recovery has looked.
+		if r.kind == wal.KindBatch && r.part.assign > r.base {
+			r.part.assign = r.base
+		}
+		r.done(AppendResult{}, err)
+		sh.group[i] = nil
+	}
+	sh.group = sh.group[:0]
+}
+
+func (sh *shard) failAll(pending []*request, err error) []*request {
+	for _, r := range pending {
+		r.done(AppendResult{}, err)
+	}
+	return nil
+}
+
+// reserve makes sure that offsets of an os partition below end are never given
+// again, whatever a crash takes away.
+func (sh *shard) reserve(p *partition, end int64) error {
+	if end <= p.reserved {
+		return nil
+	}
+	sh.mu.Lock()
+	start, floor := p.start, p.floor
+	sh.mu.Unlock()
+	to := end + reserveStep
+	err := sh.s.meta.commit(nil, partitionEdit(p.id, start, floor, to))
+	if err != nil {
+		return fmt.Errorf("reserving offsets: %w", err)
+	}
+	sh.mu.Lock()
+	p.reserved = to
+	sh.mu.Unlock()
+	return nil
+}
+
+// publish makes the group's batches visible: in the write cache, below the high
+// watermark.
+func (sh *shard) publish(seq uint64, size int, timeMs int64, synced bool) {
+	sh.mu.Lock()
+	sh.published = seq
+	if n := len(sh.blocks); n > 0 && sh.blocks[n-1].b == sh.cur {
+		sh.blocks[n-1].lastSeq = seq
+		sh.blocks[n-1].bytes += int64(size)
+	} else {
+		sh.cur.retain()
+		sh.blocks = append(sh.blocks, blockUse{b: sh.cur, lastSeq: seq, bytes: int64(size)})
+	}
+	sh.cacheBytes += int64(size)
+	if sh.oldestMs == 0 {
+		sh.oldestMs = timeMs
+	}
+	for _, r := range sh.group {
+		if r.kind == wal.KindBatch {
+			sh.publishBatch(r, seq, timeMs, synced)
+		}
+	}
+	if synced && len(sh.unsynced) > 0 {
+		sh.settleUnsynced()
+	}
+	if sh.cacheBytes >= sh.s.opts.shardCache(len(sh.s.shards))/2 {
+		sh.requestFlushLocked()
+	}
+	sh.mu.Unlock()
+	for _, r := range sh.group {
+		if r.kind == wal.KindCursor {
+			sh.s.publishCursors(sh, r)
+		}
+	}
+	sh.notify()
+}
+
+func (sh *shard) publishBatch(r *request, seq uint64, timeMs int64, synced bool) {
+	p := r.part
+	if p.dead.Load() {
+		return // deleted while the group was written
+	}
+	last := r.base + r.records - 1
+	p.recent = append(p.recent, cached{base: r.base, last: last, block: sh.cur, off: r.off, size: uint32(len(r.batches)),
+		seq: seq, maxTs: r.maxTs, timeMs: timeMs})
+	p.noteEpoch(sh.leaderEpoch, r.base, last)
+	p.end, p.next, p.lastMs = last+1, last+1, timeMs
+	if synced {
+		p.durable = p.end
+	} else if !p.lagging {
+		p.lagging = true
+		sh.unsynced = append(sh.unsynced, p)
+	}
+	if r.noteKey != "" {
+		p.addNote(r.noteKey, Note{BaseOffset: r.base, LastOffset: last, Data: r.rawNote}, true)
+		sh.freshNotes = append(sh.freshNotes, p)
+	}
+	if !p.dirty {
+		p.dirty = true
+		sh.dirty = append(sh.dirty, p)
+	}
+	sh.signal(p)
+}
