@@ -38,20 +38,41 @@ func OpenFile(r io.ReaderAt, size int64) (f *File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, g := range meta.RowGroups {
-		for _, c := range g.Columns {
-			switch c.MetaData.Codec {
-			case format.Uncompressed, format.Snappy, format.Gzip, format.Zstd:
-			default:
-				return nil, fmt.Errorf("%w: reading pages compressed with %s", ErrNotYet, c.MetaData.Codec)
-			}
-		}
+	if err := checkGroups(meta, leavesOf(roots, nil)); err != nil {
+		return nil, err
 	}
 	pf, err := parquet.OpenFile(r, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return &File{file: pf, meta: meta, roots: roots}, nil
+}
+
+// checkGroups compares counts that the footer holds more than once, and
+// refuses codecs that we do not read.
+func checkGroups(meta *format.FileMetaData, leaves []*fileNode) error {
+	rows := int64(0)
+	for i, g := range meta.RowGroups {
+		if g.NumRows < 0 || len(g.Columns) != len(leaves) {
+			return fmt.Errorf("%w: row group %d has %d rows and %d columns, the schema %d", ErrCorrupt, i, g.NumRows, len(g.Columns), len(leaves))
+		}
+		rows += g.NumRows
+		for c := range g.Columns {
+			m := &g.Columns[c].MetaData
+			if leaves[c].maxRep == 0 && m.NumValues != g.NumRows {
+				return fmt.Errorf("%w: row group %d has %d rows, its column %s %d values", ErrCorrupt, i, g.NumRows, joinPath(m.PathInSchema), m.NumValues)
+			}
+			switch m.Codec {
+			case format.Uncompressed, format.Snappy, format.Gzip, format.Zstd:
+			default:
+				return fmt.Errorf("%w: reading pages compressed with %s", ErrNotYet, m.Codec)
+			}
+		}
+	}
+	if rows != meta.NumRows {
+		return fmt.Errorf("%w: the footer says %d rows, its row groups %d", ErrCorrupt, meta.NumRows, rows)
+	}
+	return nil
 }
 
 // recoverCorrupt turns a panic of the page decoder on hostile bytes into an
