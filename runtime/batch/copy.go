@@ -195,7 +195,7 @@ func (v *Vec) takeValid(src *Vec, sel Sel) {
 	if src.Valid == nil {
 		return
 	}
-	v.Valid = Bitmap(nil).Resize(v.Len, true)
+	v.AllValid(v.Len)
 	if sel == nil {
 		copy(v.Valid, src.Valid)
 		return
@@ -328,5 +328,57 @@ func (b *Batch) takeRuns(src *Batch, sel Sel) {
 			k++
 		}
 		r.Rows = int32(k) - r.FirstRow
+	}
+}
+
+// CopyRows sets the rows that sel lists to the same rows of src, NULLs
+// included, if both have one fixed-width layout and src is Flat or Const
+// without errors; else it does nothing and returns false. Unlike Put it takes
+// rows in any order and again.
+func (v *Vec) CopyRows(src *Vec, sel Sel) bool {
+	if src.Enc == Dict || src.HasErrs() {
+		return false
+	}
+	m := int32(-1)
+	if src.Enc == Const {
+		m = 0
+	}
+	switch v.Type.Physical() {
+	case types.PhysBool:
+		for _, i := range sel {
+			v.Bools.Put(int(i), src.Bools.Get(int(i&m)))
+		}
+	case types.PhysInt8:
+		copyRows(v.I8, src.I8, sel, m)
+	case types.PhysInt16:
+		copyRows(v.I16, src.I16, sel, m)
+	case types.PhysInt32:
+		copyRows(v.I32, src.I32, sel, m)
+	case types.PhysInt64:
+		copyRows(v.I64, src.I64, sel, m)
+	case types.PhysFloat32:
+		copyRows(v.F32, src.F32, sel, m)
+	case types.PhysFloat64:
+		copyRows(v.F64, src.F64, sel, m)
+	case types.PhysDecimal128:
+		copyRows(v.D128, src.D128, sel, m)
+	default:
+		return false
+	}
+	if src.Valid == nil && v.Valid == nil {
+		return true
+	}
+	if v.Valid == nil {
+		v.AllValid(v.Len)
+	}
+	for _, i := range sel {
+		v.Valid.Put(int(i), src.Valid == nil || src.Valid.Get(int(i&m)))
+	}
+	return true
+}
+
+func copyRows[T any](dst, src []T, sel Sel, m int32) {
+	for _, i := range sel {
+		dst[i] = src[i&m]
 	}
 }

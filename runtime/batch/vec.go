@@ -59,6 +59,9 @@ type Vec struct {
 	// Errs are the rows whose value is an error, ascending by Row, at most
 	// one a row; nearly always empty.
 	Errs []ValueError
+
+	// spare is memory for Valid that outlives Reset.
+	spare Bitmap
 }
 
 // ValueError says why the value of a row could not be computed.
@@ -233,9 +236,15 @@ func resize[T any](s []T, n int) []T {
 // SetNull makes row i NULL, materialising Valid (for rows 0..Len) on first use.
 func (v *Vec) SetNull(i int) {
 	if v.Valid == nil {
-		v.Valid = Bitmap(nil).Resize(max(v.Len, i+1), true)
+		v.AllValid(max(v.Len, i+1))
 	}
 	v.Valid.Clear(i)
+}
+
+// AllValid makes Valid a bitmap of n set bits, in memory that v keeps.
+func (v *Vec) AllValid(n int) {
+	v.spare = v.spare.Resize(n, true)
+	v.Valid = v.spare
 }
 
 // SetErr records an error for row i and makes it NULL. Rows must come in

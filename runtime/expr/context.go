@@ -37,17 +37,20 @@ type state struct {
 	own   []batch.Vec  // by node: memory of the result
 	tmp   [][]batch.Vec
 	sels  []batch.Sel  // by scope
-	bufs  [][3][]int32 // by node: selections being built
+	bufs  [][2][]int32 // by node: selections being built
 	pre   [][]batch.ValueError
 	args  [][]*batch.Vec
 	slots []any // by node: scratch of kernels
+	merge []*merge
+	lists [][][]int32 // by node: rows of the branches of a CASE
 }
 
 func newState(p *Program) *state {
 	n := len(p.nodes)
 	return &state{
 		done: make([]uint64, n), res: make([]*batch.Vec, n), own: make([]batch.Vec, n),
-		tmp: make([][]batch.Vec, n), sels: make([]batch.Sel, p.scopes), bufs: make([][3][]int32, n),
+		tmp: make([][]batch.Vec, n), sels: make([]batch.Sel, p.scopes), bufs: make([][2][]int32, n),
 		pre: make([][]batch.ValueError, n), args: make([][]*batch.Vec, n), slots: make([]any, n),
+		merge: make([]*merge, n), lists: make([][][]int32, n),
 	}
 }

@@ -178,6 +178,9 @@ func (r run) apply(id int, n *node, nulls fn.NullMode, shallow bool, args []*bat
 // split divides sel into the rows a kernel sees and those decided already.
 func split(args []*batch.Vec, sel batch.Sel, nulls fn.NullMode, shallow, anyErr bool,
 	good, bad []int32, pre []batch.ValueError) (batch.Sel, []int32, []batch.ValueError) {
+	if !anyErr && len(args) <= 2 {
+		return splitNulls(args, sel, good, bad, pre)
+	}
 rows:
 	for _, row := range sel {
 		if anyErr {
@@ -203,6 +206,41 @@ rows:
 			}
 		}
 		good = append(good, row)
+	}
+	return good, bad, pre
+}
+
+// splitNulls is split for NULL-strict kernels of one or two arguments.
+func splitNulls(args []*batch.Vec, sel batch.Sel, good, bad []int32, pre []batch.ValueError) (batch.Sel, []int32, []batch.ValueError) {
+	var valid [2]batch.Bitmap
+	var masks [2]int32
+	n := 0
+	for _, a := range args {
+		if a.Valid != nil {
+			valid[n], masks[n] = a.Valid, -1
+			if a.Enc == batch.Const {
+				masks[n] = 0
+			}
+			n++
+		}
+	}
+	if n == 1 {
+		v, m := valid[0], masks[0]
+		for _, i := range sel {
+			if v.Get(int(i & m)) {
+				good = append(good, i)
+			} else {
+				bad = append(bad, i)
+			}
+		}
+		return good, bad, pre
+	}
+	for _, i := range sel {
+		if valid[0].Get(int(i&masks[0])) && valid[1].Get(int(i&masks[1])) {
+			good = append(good, i)
+		} else {
+			bad = append(bad, i)
+		}
 	}
 	return good, bad, pre
 }

@@ -110,47 +110,66 @@ func (r run) logic(id int, n *node, op LogicOp) *batch.Vec {
 type merge struct {
 	out  *batch.Vec
 	errs []batch.ValueError
-	// pick is, a row, 1 + the branch that gives it, 0 for NULL.
+	// pick is, a row, 1 + the branch that gives it, 0 for one that is NULL, -1
+	// for one that is copied already.
 	pick []int32
 	from []*batch.Vec
+	late bool // rows wait for finish
 }
 
+const copied = -1
+
 func (r run) newMerge(id int, n *node) *merge {
-	m := &merge{out: &r.st.own[id], errs: r.st.pre[id][:0]}
+	m := r.st.merge[id]
+	if m == nil {
+		m = new(merge)
+		r.st.merge[id] = m
+	}
+	m.out, m.errs, m.from, m.late = &r.st.own[id], m.errs[:0], m.from[:0], false
 	m.out.Reset(n.typ, r.st.n)
-	m.pick = r.st.bufs[id][2]
 	if cap(m.pick) < r.st.n {
 		m.pick = make([]int32, r.st.n)
-		r.st.bufs[id][2] = m.pick
 	}
 	m.pick = m.pick[:r.st.n]
 	return m
 }
 
-// take gives rows to a branch result; v nil stands for NULL.
+// take gives rows to a branch result; v nil stands for NULL. Fixed-width
+// values are copied at once, others wait until all rows are known, because
+// they must be written in order.
 func (m *merge) take(v *batch.Vec, rows batch.Sel) {
+	if len(rows) == 0 {
+		return
+	}
 	k := int32(0)
 	if v != nil {
-		m.from = append(m.from, v)
-		k = int32(len(m.from))
+		if m.out.CopyRows(v, rows) {
+			k = copied
+		} else {
+			m.from = append(m.from, v)
+			k = int32(len(m.from))
+		}
 	}
+	m.late = m.late || k != copied
 	for _, i := range rows {
 		m.pick[i] = k
 	}
 }
 
-// finish copies the picked values; error rows take their error.
-func (m *merge) finish(st *state, id int, sel batch.Sel) *batch.Vec {
-	for _, i := range sel {
-		if k := m.pick[i]; k > 0 {
-			m.out.Put(int(i), m.from[k-1], int(i))
-		} else {
-			m.out.NullRow(int(i))
+// finish copies the rows that wait; error rows take their error.
+func (m *merge) finish(sel batch.Sel) *batch.Vec {
+	if m.late {
+		for _, i := range sel {
+			switch k := m.pick[i]; {
+			case k > 0:
+				m.out.Put(int(i), m.from[k-1], int(i))
+			case k == 0:
+				m.out.NullRow(int(i))
+			}
 		}
 	}
 	m.out.PadOffsets()
 	addErrs(m.out, m.errs)
-	st.pre[id] = m.errs
 	return m.out
 }
 
@@ -159,6 +178,17 @@ func (m *merge) fail(v *batch.Vec, row int32) {
 	e.Row = row
 	m.errs = append(m.errs, e)
 	m.pick[row] = 0
+	m.late = true
+}
+
+// rows gives list k of a node, empty.
+func (r run) rows(id, k int) []int32 {
+	l := r.st.lists[id]
+	for len(l) <= k {
+		l = append(l, nil)
+	}
+	r.st.lists[id] = l
+	return l[k][:0]
 }
 
 func (r run) cases(id int, n *node, e *Case) *batch.Vec {
@@ -171,7 +201,7 @@ func (r run) cases(id int, n *node, e *Case) *batch.Vec {
 		if cond == nil {
 			break
 		}
-		var yes, no []int32
+		yes, no := r.rows(id, 2*c), r.rows(id, 2*c+1)
 		for _, i := range rest {
 			switch truthOf(cond, i) {
 			case isTrue:
@@ -182,6 +212,7 @@ func (r run) cases(id int, n *node, e *Case) *batch.Vec {
 				no = append(no, i)
 			}
 		}
+		st.lists[id][2*c], st.lists[id][2*c+1] = yes, no
 		m.take(r.lazily(n, 2*c+1, yes), yes)
 		rest = no
 	}
@@ -191,7 +222,7 @@ func (r run) cases(id int, n *node, e *Case) *batch.Vec {
 		m.take(nil, rest)
 	}
 	slices.SortFunc(m.errs, func(a, b batch.ValueError) int { return int(a.Row) - int(b.Row) })
-	return m.finish(st, id, sel)
+	return m.finish(sel)
 }
 
 func (r run) coalesce(id int, n *node) *batch.Vec {
@@ -204,7 +235,7 @@ func (r run) coalesce(id int, n *node) *batch.Vec {
 		if v == nil {
 			break
 		}
-		var has, null []int32
+		has, null := r.rows(id, 2*a), r.rows(id, 2*a+1)
 		for _, i := range rest {
 			if v.IsNull(int(i)) && v.Err(int(i)) == nil {
 				null = append(null, i)
@@ -212,9 +243,10 @@ func (r run) coalesce(id int, n *node) *batch.Vec {
 				has = append(has, i)
 			}
 		}
+		st.lists[id][2*a], st.lists[id][2*a+1] = has, null
 		m.take(v, has)
 		rest = null
 	}
 	m.take(nil, rest)
-	return m.finish(st, id, sel)
+	return m.finish(sel)
 }

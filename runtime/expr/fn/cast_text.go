@@ -1,7 +1,6 @@
 package fn
 
 import (
-	"bytes"
 	"errors"
 	"strconv"
 
@@ -28,7 +27,18 @@ func (c *caster) fromString() Kernel {
 	return nil
 }
 
-func trim(b []byte) []byte { return bytes.Trim(b, " \t\n\r") }
+// trim cuts the blanks that CAST allows around a value.
+func trim(b []byte) []byte {
+	for len(b) > 0 && blank(b[0]) {
+		b = b[1:]
+	}
+	for len(b) > 0 && blank(b[len(b)-1]) {
+		b = b[:len(b)-1]
+	}
+	return b
+}
+
+func blank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
 func (c *caster) parseBool(ctx *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
 	for _, i := range sel {

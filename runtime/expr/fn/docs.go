@@ -24,7 +24,7 @@ func (l *Library) Docs() []byte {
 	for _, a := range l.aggList {
 		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n%s\n\n", a.Name, syntaxLine(a.Syntax), cell(a.Doc))
 		for _, ex := range a.Examples {
-			fmt.Fprintf(&b, "- `%s` over %s %s: `%s`\n", ex.SQL, ex.Type, strings.Join(ex.Rows, ", "), ex.Want)
+			fmt.Fprintf(&b, "- `%s` over %s %s gives `%s`\n", ex.SQL, ex.Type, strings.Join(ex.Rows, ", "), ex.Want)
 		}
 	}
 	b.WriteString("\n## Names of other dialects\n\nThese are refused, with the equivalent.\n\n| name | here |\n|---|---|\n")
@@ -54,7 +54,7 @@ func writeFunction(b *strings.Builder, f *Function) {
 		if ex.Want == "" {
 			want = "the empty string"
 		}
-		fmt.Fprintf(b, "- `%s` = %s\n", sqlSpelling(f, ex.SQL), want)
+		fmt.Fprintf(b, "- `%s` gives %s\n", sqlSpelling(f, ex.SQL), want)
 	}
 }
 
