@@ -1,0 +1,117 @@
+package logtopic
+
+import (
+	"bytes"
+
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/storage/record"
+)
+
+// finder looks records up in leases. It stays where it found the last one, so
+// that a batch full of dead letters is walked once and each compressed batch of
+// it unpacked once.
+type finder struct {
+	decoder record.Decoder
+	lease   lease
+	chunk   int
+	at      int
+	batch   record.Batch
+	iter    record.Iter
+	rec     record.Record
+	valid   bool // batch and rec are those last looked at
+}
+
+func (f *finder) forget() {
+	f.lease, f.batch, f.iter, f.valid = lease{}, record.Batch{}, record.Iter{}, false
+}
+
+// Raw implements connector.Reader. A lease that is partly decoded is looked into
+// as well, also beyond what was decoded of it.
+func (r *reader) Raw(number int32, offset int64) (connector.RawRecord, bool) {
+	f := &r.find
+	if f.valid && f.lease.split.number == number && offset >= f.rec.Offset && f.seek(offset) {
+		return f.record(), true
+	}
+	for _, l := range r.held {
+		if l.split.number == number && f.start(l, offset) {
+			return f.record(), true
+		}
+	}
+	if l := r.cur.lease; l.Lease != nil && l.split.number == number && f.start(l, offset) {
+		return f.record(), true
+	}
+	return connector.RawRecord{}, false
+}
+
+// start looks for an offset from the beginning of a lease.
+func (f *finder) start(l lease, offset int64) bool {
+	f.forget()
+	f.lease, f.chunk, f.at = l, 0, 0
+	return f.seek(offset)
+}
+
+// seek goes forward to an offset.
+func (f *finder) seek(offset int64) bool {
+	if f.valid && f.rec.Offset == offset {
+		return true
+	}
+	for {
+		if f.valid && offset <= f.batch.LastOffset() {
+			for f.iter.Next(&f.rec) {
+				if f.rec.Offset >= offset {
+					return f.rec.Offset == offset
+				}
+			}
+		}
+		if !f.nextBatch(offset) {
+			f.forget()
+			return false
+		}
+	}
+}
+
+// nextBatch opens the next batch that may hold the offset.
+func (f *finder) nextBatch(offset int64) bool {
+	for f.chunk < len(f.lease.Chunks) {
+		chunk := f.lease.Chunks[f.chunk]
+		rb, rest, err := record.SplitUnverified(chunk[f.at:])
+		if err != nil {
+			return false
+		}
+		if f.at = len(chunk) - len(rest); len(rest) == 0 {
+			f.chunk, f.at = f.chunk+1, 0
+		}
+		if rb.LastOffset() < offset || rb.Attributes.Control() {
+			continue
+		}
+		if rb.BaseOffset > offset {
+			return false
+		}
+		it, err := f.decoder.Records(rb)
+		if err != nil {
+			return false
+		}
+		f.batch, f.iter, f.rec, f.valid = rb, it, record.Record{Offset: -1}, true
+		return true
+	}
+	return false
+}
+
+// record is the record found. What was unpacked is copied, because the next
+// batch is unpacked over it while the caller may still have this one.
+func (f *finder) record() connector.RawRecord {
+	copied := f.batch.Attributes.Codec() != record.None
+	keep := func(b []byte) []byte {
+		if copied {
+			return bytes.Clone(b)
+		}
+		return b
+	}
+	out := connector.RawRecord{Key: keep(f.rec.Key), Value: keep(f.rec.Value), TimestampMillis: f.rec.Timestamp}
+	hs := f.rec.Headers()
+	var h record.RecordHeader
+	for hs.Next(&h) {
+		out.Headers = append(out.Headers, connector.RecordHeader{Key: string(h.Key), Value: keep(h.Value)})
+	}
+	return out
+}

@@ -1,0 +1,177 @@
+package logtopic
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/millrace/millrace/connectors/format"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/types"
+	"github.com/millrace/millrace/storage/record"
+	"github.com/millrace/millrace/storage/topiclog"
+)
+
+// Rolling of the log sink: small artefacts, so that readers see rows soon.
+const (
+	rollBytes = 512 << 10
+	rollAge   = time.Second
+)
+
+// sink appends to one topic.
+type sink struct {
+	store     *topiclog.Store
+	lanes     *registry
+	owner     connector.Owner
+	table     *connector.Table
+	topic     topiclog.Topic // as it was when the sink was opened
+	enc       format.Encoder
+	keyEnc    format.Encoder // nil: records have no key
+	timestamp int            // column of the record's timestamp, -1: none
+	maps      bool           // a column holds a map, whose NULL keys can be refused
+	nameBytes int            // of the columns' names, twice and more
+}
+
+var (
+	_ connector.Sink            = (*sink)(nil)
+	_ connector.ReplayableSeals = (*sink)(nil)
+	_ connector.Settler         = (*sink)(nil)
+)
+
+// OpenSink implements connector.SinkConnector.
+func (c *Connector) OpenSink(_ context.Context, t *connector.Table, o connector.Owner) (connector.Sink, error) {
+	f, err := c.formatOf(t.Options)
+	if err != nil {
+		return nil, err
+	}
+	s := &sink{lanes: &c.lanes, owner: o, table: t, timestamp: -1}
+	cfg := format.EncoderConfig{Options: format.FromValues(t.Options, "")}
+	for i, col := range t.Columns {
+		switch {
+		case col.Metadata == "":
+			cfg.Fields = append(cfg.Fields, col.Field)
+			cfg.Columns = append(cfg.Columns, i)
+			s.maps = s.maps || holdsMap(col.Type)
+			s.nameBytes += nameBytes(col.Field)
+		case col.Metadata == "timestamp" && !col.Virtual:
+			if _, err := newMetaColumn(col.Metadata, i, col.Type, zone{}); err != nil {
+				return nil, fmt.Errorf("table %s, column %s: %w", t.Name, col.Name, err)
+			}
+			if col.Type.Kind != types.TimestampLTZ {
+				return nil, fmt.Errorf("table %s, column %s: metadata \"timestamp\" is written from TIMESTAMP_LTZ, not %s", t.Name, col.Name, col.Type)
+			}
+			s.timestamp = i
+		case !col.Virtual:
+			return nil, fmt.Errorf("table %s, column %s: metadata %q cannot be written; declare it VIRTUAL", t.Name, col.Name, col.Metadata)
+		}
+	}
+	if s.enc, err = f.NewEncoder(cfg); err != nil {
+		return nil, err
+	}
+	if t.Options.String("sink.partitioner") == "default" && len(t.PrimaryKey) > 0 {
+		kc := format.EncoderConfig{Options: cfg.Options}
+		for _, i := range t.PrimaryKey {
+			kc.Fields = append(kc.Fields, t.Columns[i].Field)
+			kc.Columns = append(kc.Columns, i)
+		}
+		if s.keyEnc, err = f.NewEncoder(kc); err != nil {
+			return nil, err
+		}
+	}
+	if s.topic, err = c.topicOf(t); err != nil {
+		return nil, err
+	}
+	s.store = c.log.Store()
+	if err := s.lanes.claim(s.topic.ID, s.topic.Name, o); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func holdsMap(t types.Type) bool {
+	if t.Kind == types.Map || t.Elem != nil && holdsMap(*t.Elem) {
+		return true
+	}
+	for _, f := range t.Fields {
+		if holdsMap(f.Type) {
+			return true
+		}
+	}
+	return false
+}
+
+// nameBytes bounds what a column's names take in a row, those of nested fields
+// of one element included.
+func nameBytes(f types.Field) int {
+	n := 6*len(f.Name) + 8
+	t := f.Type
+	for t.Elem != nil {
+		t = *t.Elem
+	}
+	for _, x := range t.Fields {
+		n += nameBytes(x)
+	}
+	return n
+}
+
+// MaxEpoch implements connector.Sink: of this process. The ledger, which is in
+// the same log, knows every epoch that was opened before.
+func (s *sink) MaxEpoch(ctx context.Context, lane connector.LaneID) (uint64, error) {
+	return s.lanes.maxEpoch(ctx, s.topic.ID, s.owner.Job, lane)
+}
+
+// Roll implements connector.Sink.
+func (s *sink) Roll() connector.RollPolicy {
+	return connector.RollPolicy{Bytes: rollBytes, Age: rollAge}
+}
+
+// ReplayableSeals implements connector.ReplayableSeals.
+func (s *sink) ReplayableSeals() bool { return true }
+
+// Close implements connector.Sink.
+func (s *sink) Close() error { return nil }
+
+// OpenWriter implements connector.Sink. It waits for an append of the attempt
+// before that is under way.
+func (s *sink) OpenWriter(ctx context.Context, a connector.Attempt) (connector.Writer, error) {
+	if err := s.lanes.fenced(s.topic.ID, s.owner); err != nil {
+		return nil, err
+	}
+	// Another attempt may see partitions that were added; an open one does not.
+	topic, err := s.store.TopicByID(s.topic.ID)
+	if err != nil {
+		return nil, fmt.Errorf("opening topic %s for table %s: %w", s.topic.Name, s.table.Name, err)
+	}
+	st := s.lanes.lane(s.topic.ID, laneKeyOf(a.ID))
+	if err := st.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer st.unlock()
+	at := pointOf(a.ID).attempt()
+	if st.opened && !st.high.before(at) {
+		return nil, fmt.Errorf("lane epoch %d, now %d: %w", at.epoch, st.high.epoch, connector.ErrFenced)
+	}
+	st.opened, st.previous, st.high = true, st.high, at
+	// What the attempt before the last one sealed was resolved by the last one,
+	// or can be made again.
+	for p := range st.sealed {
+		if p.before(st.previous) {
+			delete(st.sealed, p)
+		}
+	}
+	w := &writer{s: s, st: st, at: at, topic: topic, open: make([]openPartition, len(topic.Partitions)), limit: maxHeld}
+	if a.MemoryBytes > 0 {
+		w.limit = min(w.limit, a.MemoryBytes)
+	}
+	codec := record.None
+	if name := topic.Settings.Compression; name != "producer" {
+		if codec, err = record.ParseCodec(name); err != nil {
+			return nil, fmt.Errorf("topic %s: %w", topic.Name, err)
+		}
+	}
+	for i := range w.open {
+		w.open[i].builder.Codec = codec
+	}
+	w.batchBytes = min(batchBytes, topic.Settings.MaxMessageBytes)
+	return w, nil
+}

@@ -1,0 +1,390 @@
+package logtopic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/millrace/millrace/connectors/format"
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/storage/topiclog"
+)
+
+// source is one topic being read. It never changes: another topic of the same
+// name is another source.
+type source struct {
+	store  *topiclog.Store
+	table  *connector.Table
+	format format.Format
+	policy format.Policy
+	topic  topiclog.Topic // as it was when the source was opened
+	zone   zone
+}
+
+var (
+	_ connector.Source       = (*source)(nil)
+	_ connector.DecodePolicy = (*source)(nil)
+	_ connector.CursorMirror = (*source)(nil)
+	_ connector.Holder       = (*source)(nil)
+)
+
+// OpenSource implements connector.SourceConnector.
+func (c *Connector) OpenSource(_ context.Context, t *connector.Table) (connector.Source, error) {
+	f, err := c.formatOf(t.Options)
+	if err != nil {
+		return nil, err
+	}
+	policy, err := f.Policy(format.FromValues(t.Options, ""))
+	if err != nil {
+		return nil, err
+	}
+	for _, col := range t.Columns {
+		if col.Metadata == "" {
+			continue
+		}
+		if _, err := newMetaColumn(col.Metadata, 0, col.Type, zone{}); err != nil {
+			return nil, fmt.Errorf("table %s, column %s: %w", t.Name, col.Name, err)
+		}
+	}
+	topic, err := c.topicOf(t)
+	if err != nil {
+		return nil, err
+	}
+	return &source{store: c.log.Store(), table: t, format: f, policy: policy, topic: topic, zone: zone{t.Zone}}, nil
+}
+
+// topicOf is the topic that a table names.
+func (c *Connector) topicOf(t *connector.Table) (topiclog.Topic, error) {
+	name := t.Options.String("topic")
+	topic, err := c.log.Store().Topic(name)
+	if err != nil {
+		return topic, fmt.Errorf("opening topic %s for table %s: %w", name, t.Name, err)
+	}
+	return topic, nil
+}
+
+// current is the topic as it is now; another UUID is another topic.
+func (s *source) current() (topiclog.Topic, error) {
+	t, err := s.store.TopicByID(s.topic.ID)
+	if err != nil {
+		return t, fmt.Errorf("topic %s: %w", s.topic.Name, err)
+	}
+	return t, nil
+}
+
+// Partitions implements connector.Source.
+func (s *source) Partitions(context.Context) ([]connector.Partition, error) {
+	t, err := s.current()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]connector.Partition, len(t.Partitions))
+	for i, p := range t.Partitions {
+		out[i] = connector.Partition{TopicID: connector.UUID(t.ID), Topic: t.Name, ID: p.Index}
+	}
+	return out, nil
+}
+
+// located is a partition as the store knows it.
+type located struct {
+	id    topiclog.PartitionID
+	state topiclog.PartitionState
+}
+
+// locate finds a partition in the topic as it is now.
+func (s *source) locate(t *topiclog.Topic, p connector.Partition) (located, error) {
+	if topiclog.UUID(p.TopicID) != t.ID || p.ID < 0 || int(p.ID) >= len(t.Partitions) {
+		return located{}, fmt.Errorf("partition %d of topic %s: %w", p.ID, p.Topic, topiclog.ErrPartitionNotFound)
+	}
+	id := t.Partitions[p.ID].ID
+	st, err := s.store.State(id)
+	if err != nil {
+		return located{}, fmt.Errorf("partition %d of topic %s: %w", p.ID, p.Topic, err)
+	}
+	return located{id, st}, nil
+}
+
+// group is the subscription's name, "" for none.
+func (s *source) group() string { return s.table.Options.String("properties.group.id") }
+
+// committed are the group's positions.
+func (s *source) committed() map[topiclog.PartitionID]int64 {
+	out := map[topiclog.PartitionID]int64{}
+	if g := s.group(); g != "" {
+		for _, c := range s.store.Cursors(g) {
+			out[c.Partition] = c.Offset
+		}
+	}
+	return out
+}
+
+// Start implements connector.Source.
+func (s *source) Start(ctx context.Context, parts []connector.Partition) ([]connector.Position, error) {
+	specific, err := parseOffsets(s.table.Options.String("scan.startup.specific-offsets"))
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.current()
+	if err != nil {
+		return nil, err
+	}
+	mode := s.table.Options.String("scan.startup.mode")
+	committed := s.committed()
+	out := make([]connector.Position, len(parts))
+	for i, p := range parts {
+		at, err := s.locate(&t, p)
+		if err != nil {
+			return nil, err
+		}
+		offset := at.state.Start
+		switch mode {
+		case modeLatest:
+			offset = at.state.DurableEnd
+		case modeGroup:
+			if o, ok := committed[at.id]; ok {
+				offset = o
+			}
+		case modeSpecific:
+			if o, ok := specific[p.ID]; ok {
+				offset = o
+			}
+		case modeTimestamp:
+			if offset, err = s.offsetFor(ctx, at, "scan.startup.timestamp-millis"); err != nil {
+				return nil, err
+			}
+		}
+		if offset < at.state.Start || offset > at.state.DurableEnd {
+			return nil, fmt.Errorf("table %s: 'scan.startup.mode' = '%s': offset %d of topic %s partition %d is outside the log (%d..%d)",
+				s.table.Name, mode, offset, p.Topic, p.ID, at.state.Start, at.state.DurableEnd)
+		}
+		epoch, err := s.epochAt(at.id, offset)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = connector.Position{Partition: p, LeaderEpoch: epoch, Offset: offset}
+	}
+	return out, nil
+}
+
+// offsetFor is the first offset with a record at or after the time in an option,
+// the durable end when there is none.
+func (s *source) offsetFor(ctx context.Context, at located, key string) (int64, error) {
+	o, _, err := s.store.OffsetForTimestamp(ctx, at.id, s.table.Options.Int(key))
+	if err != nil {
+		return 0, fmt.Errorf("table %s: looking up %q: %w", s.table.Name, key, err)
+	}
+	return min(max(o, at.state.Start), at.state.DurableEnd), nil
+}
+
+// epochAt is the leader epoch of a position: the first one whose end it does not
+// pass, so that Check finds it right. -1: no record was ever written.
+func (s *source) epochAt(id topiclog.PartitionID, offset int64) (int32, error) {
+	history, err := s.store.EpochHistory(id)
+	if err != nil {
+		return 0, err
+	}
+	epoch := int32(-1)
+	for _, h := range history {
+		epoch = h.LeaderEpoch
+		if h.End >= offset {
+			break
+		}
+	}
+	return epoch, nil
+}
+
+// End implements connector.Source.
+func (s *source) End(ctx context.Context, parts []connector.Partition) ([]int64, error) {
+	specific, err := parseOffsets(s.table.Options.String("scan.bounded.specific-offsets"))
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.current()
+	if err != nil {
+		return nil, err
+	}
+	mode := s.table.Options.String("scan.bounded.mode")
+	committed := s.committed()
+	out := make([]int64, len(parts))
+	for i, p := range parts {
+		at, err := s.locate(&t, p)
+		if err != nil {
+			return nil, err
+		}
+		end := at.state.DurableEnd
+		switch mode {
+		case modeLatest:
+		case modeGroup:
+			// Without a committed position there is nothing to read up to.
+			end = min(committed[at.id], end)
+		case modeTimestamp:
+			if end, err = s.offsetFor(ctx, at, "scan.bounded.timestamp-millis"); err != nil {
+				return nil, err
+			}
+		case modeSpecific:
+			o, ok := specific[p.ID]
+			if ok && o > end {
+				return nil, fmt.Errorf("table %s: 'scan.bounded.specific-offsets': offset %d of topic %s partition %d is behind the log's end %d",
+					s.table.Name, o, p.Topic, p.ID, end)
+			}
+			if ok {
+				end = o
+			}
+		default:
+			end = connector.Unbounded
+		}
+		out[i] = end
+	}
+	return out, nil
+}
+
+// Check implements connector.Source.
+func (s *source) Check(ctx context.Context, saved []connector.Position) ([]error, error) {
+	t, err := s.current()
+	deleted := errors.Is(err, topiclog.ErrTopicNotFound)
+	if err != nil && !deleted {
+		return nil, err
+	}
+	out := make([]error, len(saved))
+	for i, p := range saved {
+		if deleted || topiclog.UUID(p.Partition.TopicID) != s.topic.ID {
+			out[i] = s.recreated(p)
+			continue
+		}
+		m, err := s.check(ctx, &t, p)
+		if err != nil {
+			return nil, err
+		}
+		if m != nil {
+			out[i] = m
+		}
+	}
+	return out, nil
+}
+
+func (s *source) check(ctx context.Context, t *topiclog.Topic, p connector.Position) (*connector.MismatchError, error) {
+	at, err := s.locate(t, p.Partition)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case p.Offset < at.state.Start:
+		return below(p, at.state), nil
+	case p.Offset > at.state.DurableEnd:
+		return mismatch(p, at.state, "the log ends before the position: what was read there is gone"), nil
+	case p.LeaderEpoch >= 0:
+		end, err := s.store.EpochEnd(at.id, p.LeaderEpoch)
+		if err != nil {
+			return nil, err
+		}
+		if p.Offset > end {
+			return mismatch(p, at.state, fmt.Sprintf("leader epoch %d ends at %d: what was read above it is gone", p.LeaderEpoch, end)), nil
+		}
+	}
+	// A position in front of damage can only go on behind it.
+	l, err := s.store.Fetch(ctx, topiclog.FetchRequest{Partition: at.id, Offset: p.Offset, MaxBytes: 1, Durable: true})
+	l.Release()
+	var rot *topiclog.CorruptError
+	var gone *topiclog.OffsetError
+	switch {
+	case errors.As(err, &rot):
+		return damaged(p, at.state, rot), nil
+	case errors.As(err, &gone): // retention was faster
+		at.state.Start = gone.Start
+		return below(p, at.state), nil
+	case err != nil:
+		return nil, fmt.Errorf("checking offset %d of topic %s partition %d: %w", p.Offset, p.Partition.Topic, p.Partition.ID, err)
+	}
+	return nil, nil
+}
+
+func mismatch(p connector.Position, st topiclog.PartitionState, reason string) *connector.MismatchError {
+	return &connector.MismatchError{Position: p, Earliest: st.Start, Latest: st.DurableEnd, Lost: -1, Reason: reason}
+}
+
+func below(p connector.Position, st topiclog.PartitionState) *connector.MismatchError {
+	m := mismatch(p, st, "")
+	m.Lost = st.Start - p.Offset
+	m.Reason = fmt.Sprintf("%d offsets were removed before they were read", m.Lost)
+	return m
+}
+
+func damaged(p connector.Position, st topiclog.PartitionState, rot *topiclog.CorruptError) *connector.MismatchError {
+	m := mismatch(p, st, "")
+	m.Damaged, m.Err = true, rot
+	m.Earliest, m.Latest = rot.To+1, max(st.DurableEnd, rot.To+1)
+	m.Lost = m.Earliest - p.Offset
+	m.Reason = fmt.Sprintf("offsets %d to %d are damaged and cannot be read", p.Offset, rot.To)
+	return m
+}
+
+// recreated says that a position's topic is gone, with the bounds of the topic
+// that has its name now.
+func (s *source) recreated(p connector.Position) *connector.MismatchError {
+	m := &connector.MismatchError{Position: p, Lost: -1, Recreated: true, Reason: "the topic was deleted"}
+	t, err := s.store.Topic(p.Partition.Topic)
+	if err != nil {
+		return m
+	}
+	m.Reason = "the topic was deleted and created again"
+	if p.Partition.ID >= 0 && int(p.Partition.ID) < len(t.Partitions) {
+		if st, err := s.store.State(t.Partitions[p.Partition.ID].ID); err == nil {
+			m.Earliest, m.Latest = st.Start, st.DurableEnd
+		}
+	}
+	return m
+}
+
+// DecodeErrors implements connector.DecodePolicy.
+func (s *source) DecodeErrors() (connector.OnError, func(string) bool) {
+	policy := connector.OnErrorDeadLetter
+	switch s.policy.Remaining() {
+	case format.Drop:
+		policy = connector.OnErrorDrop
+	case format.Fail:
+		policy = connector.OnErrorFail
+	}
+	return policy, func(code string) bool { return format.IsDecodeError(batch.Code(code)) }
+}
+
+// MirrorCursor implements connector.CursorMirror: for lag alone.
+func (s *source) MirrorCursor(ctx context.Context, next []connector.Position) error {
+	g := s.group()
+	if g == "" {
+		return nil
+	}
+	t, err := s.current()
+	if err != nil {
+		return err
+	}
+	cursors := make([]topiclog.Cursor, 0, len(next))
+	for _, p := range next {
+		at, err := s.locate(&t, p.Partition)
+		if err != nil {
+			return err
+		}
+		cursors = append(cursors, topiclog.Cursor{Partition: at.id, Offset: p.Offset, LeaderEpoch: p.LeaderEpoch})
+	}
+	return s.store.CommitCursors(ctx, g, cursors)
+}
+
+// Hold implements connector.Holder.
+func (s *source) Hold(ctx context.Context, name string, from []connector.Position) error {
+	t, err := s.current()
+	if err != nil {
+		return err
+	}
+	holds := make([]topiclog.Hold, 0, len(from))
+	for _, p := range from {
+		at, err := s.locate(&t, p.Partition)
+		if err != nil {
+			return err
+		}
+		holds = append(holds, topiclog.Hold{Name: name, Partition: at.id, Offset: p.Offset})
+	}
+	return s.store.SetHolds(ctx, name, holds)
+}
+
+// Close implements connector.Source.
+func (s *source) Close() error { return nil }

@@ -1,0 +1,153 @@
+package logtopic
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/millrace/millrace/connectors/format"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/storage/client"
+)
+
+// Connector is the connector 'log'. It is shared by all tables of a log, since
+// it knows which of their writers are fenced.
+type Connector struct {
+	log     *client.Client
+	formats []format.Format
+	lanes   registry
+}
+
+var (
+	_ connector.SourceConnector = (*Connector)(nil)
+	_ connector.SinkConnector   = (*Connector)(nil)
+)
+
+// New returns the connector over a log; nil serves for checking files alone.
+func New(log *client.Client, formats ...format.Format) *Connector {
+	return &Connector{log: log, formats: formats}
+}
+
+// Values of 'scan.startup.mode' and 'scan.bounded.mode'.
+const (
+	modeGroup     = "group-offsets"
+	modeEarliest  = "earliest-offset"
+	modeLatest    = "latest-offset"
+	modeTimestamp = "timestamp"
+	modeSpecific  = "specific-offsets"
+	modeUnbounded = "unbounded"
+)
+
+// Spec implements connector.Connector.
+func (c *Connector) Spec() *connector.Spec {
+	s := &connector.Spec{
+		Name:    "log",
+		Summary: "Topics of the embedded log store.",
+		Doc: `A table over one topic of the log in the data directory. As a source it starts at ` + "`scan.startup.mode`" + `
+the first time a job reads a partition; from then on the job's own positions count. As a sink it appends
+records; a job's records appear exactly once after any crash.`,
+		Source: true, Sink: true, DefaultFormat: "json", Changelog: connector.InsertOnly,
+		Guarantee: "Exactly once: each append carries its artefact's id in the same journal entry.",
+		Options: []connector.Option{
+			{Key: "topic", Required: true, Check: checkTopic, Doc: "The topic's name."},
+			{Key: "properties.group.id", Doc: "The subscription's name: what shows the job's lag, and where `group-offsets` starts."},
+			{Key: "scan.startup.mode", Type: connector.OptEnum, Default: modeGroup,
+				Enum: []string{modeGroup, modeEarliest, modeLatest, modeTimestamp, modeSpecific},
+				Doc:  "Where a job that has no position yet starts. `group-offsets` without a committed position starts at the earliest record."},
+			{Key: "scan.startup.timestamp-millis", Type: connector.OptInt, Doc: "With mode `timestamp`: the first record at or after this time, in ms since 1970."},
+			{Key: "scan.startup.specific-offsets", Check: checkOffsets, Doc: "With mode `specific-offsets`: `partition:0,offset:42;partition:1,offset:300`. Partitions that are not named start at the earliest record."},
+			{Key: "scan.bounded.mode", Type: connector.OptEnum, Default: modeUnbounded,
+				Enum: []string{modeUnbounded, modeLatest, modeGroup, modeTimestamp, modeSpecific},
+				Doc:  "Where reading ends; `latest-offset` is the end as it is when the job starts."},
+			{Key: "scan.bounded.timestamp-millis", Type: connector.OptInt, Doc: "With mode `timestamp`: up to, not including, the first record at or after this time."},
+			{Key: "scan.bounded.specific-offsets", Check: checkOffsets, Doc: "With mode `specific-offsets`: up to, not including, these offsets."},
+			{Key: "sink.partitioner", Type: connector.OptEnum, Default: "default", Enum: []string{"default", "round-robin"},
+				Doc: "Which partition a row goes to: `default` by the murmur2 hash of the primary key (without one as `round-robin`), `round-robin` in turn."},
+		},
+		Metadata: []connector.MetadataColumn{
+			{Key: "topic", Type: "STRING NOT NULL", Doc: "The topic's name."},
+			{Key: "partition", Type: "INT NOT NULL", Doc: "The partition's number."},
+			{Key: "offset", Type: "BIGINT NOT NULL", Doc: "The record's offset."},
+			{Key: "timestamp", Type: "TIMESTAMP_LTZ(3) NOT NULL", Writable: true, Doc: "The record's timestamp."},
+			{Key: "timestamp-type", Type: "STRING NOT NULL", Doc: "`CreateTime` or `LogAppendTime`."},
+			{Key: "leader-epoch", Type: "INT", Doc: "The leader epoch the record was written in."},
+			{Key: "headers", Type: "MAP<STRING NOT NULL, BYTES> NOT NULL", Doc: "The record's headers; of equal keys the last one counts."},
+		},
+		Validate: validate,
+	}
+	for _, f := range c.formats {
+		s.Formats = append(s.Formats, f.Spec())
+	}
+	return s
+}
+
+// formatOf is the table's format.
+func (c *Connector) formatOf(v connector.Values) (format.Format, error) {
+	name := v.String("format")
+	for _, f := range c.formats {
+		if f.Spec().Name == name {
+			return f, nil
+		}
+	}
+	return nil, &connector.OptionError{Key: "format", OnValue: true, Message: fmt.Sprintf("unknown format %q", name)}
+}
+
+func checkTopic(s string) error {
+	if strings.ContainsAny(s, ";,") {
+		return fmt.Errorf("%q names several topics: not_yet: one table reads one topic; declare a table for each and UNION ALL them", s)
+	}
+	return nil
+}
+
+func checkOffsets(s string) error {
+	_, err := parseOffsets(s)
+	return err
+}
+
+// parseOffsets reads "partition:0,offset:42;partition:1,offset:300".
+func parseOffsets(s string) (map[int32]int64, error) {
+	out := map[int32]int64{}
+	for _, item := range strings.Split(s, ";") {
+		if item = strings.TrimSpace(item); item == "" {
+			continue
+		}
+		p, o, ok := strings.Cut(item, ",")
+		ps, isP := strings.CutPrefix(strings.TrimSpace(p), "partition:")
+		os, isO := strings.CutPrefix(strings.TrimSpace(o), "offset:")
+		pn, perr := strconv.ParseInt(ps, 10, 32)
+		on, oerr := strconv.ParseInt(os, 10, 64)
+		if !ok || !isP || !isO || perr != nil || oerr != nil || pn < 0 || on < 0 {
+			return nil, fmt.Errorf("%q is not of the form partition:0,offset:42;partition:1,offset:300", item)
+		}
+		if _, dup := out[int32(pn)]; dup {
+			return nil, fmt.Errorf("partition %d is given twice", pn)
+		}
+		out[int32(pn)] = on
+	}
+	return out, nil
+}
+
+// validate finds options that contradict each other.
+func validate(v connector.Values) error {
+	for _, x := range []struct{ key, mode, value string }{
+		{"scan.startup.timestamp-millis", "scan.startup.mode", modeTimestamp},
+		{"scan.startup.specific-offsets", "scan.startup.mode", modeSpecific},
+		{"scan.bounded.timestamp-millis", "scan.bounded.mode", modeTimestamp},
+		{"scan.bounded.specific-offsets", "scan.bounded.mode", modeSpecific},
+	} {
+		uses := v.String(x.mode) == x.value
+		if v.Has(x.key) && !uses {
+			return &connector.OptionError{Key: x.key, Message: fmt.Sprintf("%q has no effect without %q = '%s'", x.key, x.mode, x.value)}
+		}
+		if uses && !v.Has(x.key) {
+			return &connector.OptionError{Key: x.mode, OnValue: true, Message: fmt.Sprintf("%q = '%s' needs %q", x.mode, x.value, x.key)}
+		}
+	}
+	if (v.String("scan.bounded.mode") == modeGroup) && !v.Has("properties.group.id") {
+		return &connector.OptionError{Key: "scan.bounded.mode", OnValue: true, Message: "mode group-offsets needs 'properties.group.id'"}
+	}
+	if v.Has("scan.startup.mode") && v.String("scan.startup.mode") == modeGroup && !v.Has("properties.group.id") {
+		return &connector.OptionError{Key: "scan.startup.mode", OnValue: true, Message: "mode group-offsets needs 'properties.group.id'"}
+	}
+	return nil
+}
