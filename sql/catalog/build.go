@@ -39,7 +39,9 @@ func (b *Builder) Table(s *syntax.CreateTable) (*Table, bool) {
 	if s.ColumnsOf != nil {
 		b.Diags.Errorf(diag.CodeNotYet, s.ColumnsOf.Span(), "WITH COLUMNS OF is not supported yet")
 	}
-	b.likeParts(t, s)
+	if !b.likeParts(t, s) {
+		return t, false
+	}
 	b.columns(t, s.Elements)
 	b.partitions(t, s.Partitions)
 	b.keys(t, s.Elements)
@@ -106,8 +108,10 @@ func (b *Builder) computed(t *Table) {
 		if c.Kind != Computed {
 			continue
 		}
+		before := len(*b.Diags)
 		typ, ok := b.Typer.TypeOf(c.Expr, base)
 		if !ok {
+			b.helpComputed(t, (*b.Diags)[before:])
 			typ = rt.NewString()
 		} else if typ.Kind == rt.Null {
 			b.Diags.Errorf(diag.CodeUntypedNull, c.Expr.Span(), "NULL has no type").
@@ -115,6 +119,18 @@ func (b *Builder) computed(t *Table) {
 			typ = rt.NewString()
 		}
 		c.Type = typ
+	}
+}
+
+// helpComputed explains why a computed column is not found in another one.
+func (b *Builder) helpComputed(t *Table, faults diag.List) {
+	for _, d := range faults {
+		if d.Code != diag.CodeUnknownColumn {
+			continue
+		}
+		if c, ok := t.Column(d.Span.Text()); ok && c.Kind == Computed {
+			d.Help = []string{"a computed column refers to stored columns only; repeat the expression of " + c.Name}
+		}
 	}
 }
 

@@ -20,8 +20,14 @@ func rulesOf(l *syntax.Like, diags *diag.List) likeRules {
 		r[f] = syntax.Including
 	}
 	r[syntax.LikeOptions] = syntax.Overwriting
+	all := false
 	for _, o := range l.Options {
 		if o.Feature == syntax.LikeAll {
+			if all {
+				diags.Errorf(diag.CodeBadLike, o.Span(), "there are two rules for ALL")
+				continue
+			}
+			all = true
 			if o.Merge == syntax.Overwriting {
 				diags.Errorf(diag.CodeBadLike, o.Span(), "OVERWRITING ALL is not allowed; name what is overwritten")
 				continue
@@ -50,17 +56,17 @@ func rulesOf(l *syntax.Like, diags *diag.List) likeRules {
 }
 
 // likeParts copies into t what CREATE TABLE ... LIKE takes from its source;
-// the table's own parts come on top of it.
-func (b *Builder) likeParts(t *Table, s *syntax.CreateTable) {
+// the table's own parts come on top of it. false: there is no such source.
+func (b *Builder) likeParts(t *Table, s *syntax.CreateTable) bool {
 	if s.Like == nil {
-		return
+		return true
 	}
 	name := s.Like.Source.Last().Name
 	o, ok := b.Catalog.Lookup(name)
 	if !ok {
 		b.Diags.Errorf(diag.CodeUnknownTable, s.Like.Source.Span(), "table %q not found", name).
 			WithNearest(name, b.Catalog.Names())
-		return
+		return false
 	}
 	src, ok := o.(*Table)
 	if !ok {
@@ -68,7 +74,7 @@ func (b *Builder) likeParts(t *Table, s *syntax.CreateTable) {
 			b.Diags.Errorf(diag.CodeBadLike, s.Like.Source.Span(), "%q is a view; LIKE takes a table", name).
 				WithNote(o.Declared(), "declared here")
 		}
-		return
+		return false
 	}
 	r := rulesOf(s.Like, b.Diags)
 	for _, c := range src.Columns {
@@ -101,6 +107,7 @@ func (b *Builder) likeParts(t *Table, s *syntax.CreateTable) {
 	if t.Comment == "" {
 		t.Comment = src.Comment
 	}
+	return true
 }
 
 // mergeOptions lays own options over those of LIKE.

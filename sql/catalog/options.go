@@ -65,6 +65,8 @@ func resolveOptions(t *Table, reg *connector.Registry, at diag.Span, diags *diag
 		switch {
 		case matches(known, key):
 			with[key] = o.Value.Value
+		case key == lateRowsKey && !lateRowsNow(o.Value.Value):
+			lateRowsLater(o.Value, diags)
 		case matches(own, key):
 			runtime[key] = o.Value.Value
 		case laterOptions[key]:
@@ -200,4 +202,15 @@ func (t *Table) SecretKeys() []string {
 	}
 	sort.Strings(keys)
 	return keys
+}
+
+const lateRowsKey = "window.late-rows"
+
+// lateRowsNow reports the values of 'window.late-rows' that work; any other
+// one names a table.
+func lateRowsNow(v string) bool { return v == "dead-letter" || v == "drop" }
+
+func lateRowsLater(v *syntax.StringLit, diags *diag.List) {
+	diags.Errorf(diag.CodeNotYet, v.Span(), "'%s' with the name of a table is not supported yet", lateRowsKey).
+		WithHelp("'dead-letter' keeps late rows with their reason, 'drop' counts them")
 }

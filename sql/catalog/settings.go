@@ -190,6 +190,10 @@ func (s *Settings) Set(key, value *syntax.StringLit, diags *diag.List) {
 		return
 	}
 	v := value.Value
+	if k.Key == lateRowsKey && !lateRowsNow(v) {
+		lateRowsLater(value, diags)
+		return
+	}
 	if k.Type == connector.OptEnum {
 		for _, e := range k.Enum {
 			if strings.EqualFold(e, v) {

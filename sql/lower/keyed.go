@@ -46,7 +46,7 @@ func (l *lowerer) aggregate(n *plan.Aggregate, in *lowered) (*lowered, error) {
 	if n.Window == nil {
 		return l.add(&graph.GroupAggregate{Keys: keys, Aggregates: aggs}, n.Cols, l.statePath(n), ex.id), nil
 	}
-	op := &graph.WindowAggregate{Window: l.window(n.Window), Time: timeAt, Keys: keys, Aggregates: aggs, Late: l.late(nil)}
+	op := &graph.WindowAggregate{Window: l.window(n.Window), Time: timeAt, Keys: keys, Aggregates: aggs, Late: l.late(l.target)}
 	return l.add(op, n.Cols, l.statePath(n), ex.id), nil
 }
 

@@ -36,6 +36,7 @@ func Job(inserts []*plan.Insert, o Options) (*graph.Job, error) {
 		l.collect(ins)
 	}
 	for _, ins := range inserts {
+		l.target = ins.Table
 		in, err := l.exactly(ins.Input)
 		if err != nil {
 			return nil, err
@@ -72,6 +73,7 @@ type lowerer struct {
 	sinks   []*sink
 	byTable map[string]*sink
 	paths   map[string]int // state paths given
+	target  *catalog.Table // of the INSERT being lowered; nil for a query
 }
 
 // source is a table read by one or more scans.
