@@ -140,9 +140,3 @@ type TableStatus struct {
 	// Partitions of the table that are open, closed and announced.
 	OpenPartitions, Announced int
 }
-
-// ResumeOptions are those of `jobs resume`.
-type ResumeOptions struct {
-	// SkipLost goes on behind records that are gone, and counts them as lost.
-	SkipLost bool
-}

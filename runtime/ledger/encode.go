@@ -32,7 +32,7 @@ func (f *Lane) appendFields(b []byte) []byte {
 	for _, p := range f.Partitions {
 		b = appendUvarint(b, uint64(uint32(p)))
 	}
-	return b
+	return append(b, flag(f.Retired))
 }
 
 func (f *Open) kind() kind                { return kindOpen }
@@ -219,6 +219,7 @@ func decode(k kind, key, v *decoder) Fact {
 		for range v.count() {
 			f.Partitions = append(f.Partitions, int32(v.uvarint()))
 		}
+		f.Retired = v.byte() == 1
 		return f
 	case kindOpen:
 		return &Open{Lane: key.lane(), Epoch: key.u64(), Fingerprint: v.u64(), TimeMillis: v.varint()}

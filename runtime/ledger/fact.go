@@ -45,6 +45,8 @@ type Lane struct {
 	// Topic is its name, for people; Source is the table it is read as.
 	Topic, Source string
 	Partitions    []int32
+	// Retired: the topic is gone for good, and the user has said so.
+	Retired bool
 }
 
 // Open starts a lane epoch: every fact of a lower one that follows is void.

@@ -1,0 +1,457 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/graph"
+	"github.com/millrace/millrace/runtime/lane"
+	"github.com/millrace/millrace/runtime/ledger"
+	"github.com/millrace/millrace/runtime/operator"
+	"github.com/millrace/millrace/runtime/slot"
+)
+
+// openTables gives every output its id and claims the sink tables.
+func (r *Run) openTables(ctx context.Context) error {
+	feeds := r.feeds()
+	for _, n := range r.job.Nodes {
+		switch op := n.Op.(type) {
+		case *graph.Sink:
+			if err := r.addSink(ctx, n, op); err != nil {
+				return err
+			}
+		case *graph.Exchange:
+			stage := r.consumer(n.ID)
+			// The name carries the position from run to run, so it must not depend
+			// on node numbers where there is something better.
+			name := fmt.Sprintf("exchange %d", n.ID)
+			if stage != nil && stage.Path != "" {
+				name = "exchange " + stage.Path
+				if w, ok := stage.Op.(*graph.WideMerge); ok {
+					name += "[" + w.Branches[slices.Index(stage.Inputs, n.ID)].Label + "]"
+				}
+			}
+			t := &table{nodes: []graph.NodeID{n.ID}, stage: stage}
+			fact, err := r.tableFact(ctx, name, true, feeds[n.ID])
+			if err != nil {
+				return err
+			}
+			t.fact = fact
+			r.tables[name], r.nodes[n.ID] = t, t
+		}
+	}
+	return nil
+}
+
+func (r *Run) addSink(ctx context.Context, n *graph.Node, op *graph.Sink) error {
+	name := op.Table.Name
+	if t := r.tables[name]; t != nil {
+		t.nodes = append(t.nodes, n.ID)
+		r.nodes[n.ID] = t
+		return nil
+	}
+	fact, err := r.tableFact(ctx, name, false, nil)
+	if err != nil {
+		return err
+	}
+	t := &table{fact: fact, nodes: []graph.NodeID{n.ID}, sinkTable: op.Table, onError: op.OnError, notNull: op.NotNull}
+	t.sink, err = op.Connector.OpenSink(ctx, op.Table, connector.Owner{Job: r.deps.Scope.Job, DataDirectory: r.deps.DataDirectory,
+		JobEpoch: r.epoch, JobName: r.job.Name, Adopt: r.deps.Adopt})
+	if err != nil {
+		return fmt.Errorf("opening table %s: %w", name, err)
+	}
+	r.tables[name], r.nodes[n.ID] = t, t
+	if pc, ok := t.sink.(connector.PartitionCommitter); ok {
+		if p := pc.CommitPolicy(); p.Trigger != connector.NoCommit {
+			t.closer = newCloser(r.book, fact, pc, p, r.clock)
+		}
+	}
+	return nil
+}
+
+// tableFact finds an output in the ledger, or enters it.
+func (r *Run) tableFact(ctx context.Context, name string, exchange bool, feeds []string) (*ledger.Table, error) {
+	old, ok := r.book.Table(name)
+	if ok && old.Exchange == exchange && slices.Equal(old.Feeds, feeds) {
+		return old, nil
+	}
+	f := &ledger.Table{Name: name, ID: r.deps.NewUUID(), Exchange: exchange, Feeds: feeds}
+	if ok {
+		f.ID = old.ID
+	}
+	if err := r.book.Append(ctx, f); err != nil {
+		return nil, fmt.Errorf("recording table %s: %w", name, err)
+	}
+	return f, nil
+}
+
+// feeds gives, by exchange, the sink tables behind it.
+func (r *Run) feeds() map[graph.NodeID][]string {
+	out := map[graph.NodeID][]string{}
+	for _, x := range r.job.Nodes {
+		if _, ok := x.Op.(*graph.Exchange); !ok {
+			continue
+		}
+		reach := map[graph.NodeID]bool{x.ID: true}
+		for _, n := range r.job.Nodes[x.ID+1:] {
+			for _, in := range n.Inputs {
+				reach[n.ID] = reach[n.ID] || reach[in]
+			}
+			if s, ok := n.Op.(*graph.Sink); ok && reach[n.ID] && !slices.Contains(out[x.ID], s.Table.Name) {
+				out[x.ID] = append(out[x.ID], s.Table.Name)
+			}
+		}
+		slices.Sort(out[x.ID])
+	}
+	return out
+}
+
+// consumer is the stateful node behind an exchange.
+func (r *Run) consumer(x graph.NodeID) *graph.Node {
+	for _, n := range r.job.Nodes[x+1:] {
+		if slices.Contains(n.Inputs, x) {
+			return n
+		}
+	}
+	return nil
+}
+
+func (r *Run) openKeyed(ctx context.Context) error {
+	env := KeyedEnv{Book: r.book, DeadLetters: r.deps.DeadLetters, DataDirectory: r.deps.DataDirectory, JobEpoch: r.epoch,
+		Clock: r.clock, Log: r.deps.Log, Notice: r.deps.Notice, Sinks: map[graph.NodeID]SinkHandle{}, Outputs: map[graph.NodeID]connector.UUID{}}
+	needed := false
+	for id, t := range r.nodes {
+		if t.sink != nil {
+			env.Sinks[id] = SinkHandle{Table: t.fact, Sink: t.sink}
+		} else {
+			env.Outputs[id] = t.fact.ID
+			needed = true
+		}
+	}
+	if !needed {
+		return nil
+	}
+	if r.deps.Keyed == nil {
+		return &graph.NotYetError{Feature: "keyed stages (GROUP BY, windows, wide tables) in this kind of run"}
+	}
+	var err error
+	if r.keyed, err = r.deps.Keyed.Open(ctx, r.job, env); err != nil {
+		return fmt.Errorf("restoring the keyed stages: %w", err)
+	}
+	return nil
+}
+
+// openSources opens each table that is read, once.
+func (r *Run) openSources(ctx context.Context) error {
+	for _, n := range r.job.Nodes {
+		op, ok := n.Op.(*graph.Source)
+		if !ok {
+			continue
+		}
+		if s := r.sources[op.Table.Name]; s != nil {
+			s.nodes = append(s.nodes, n.ID)
+			continue
+		}
+		src, err := op.Connector.OpenSource(ctx, op.Table)
+		if err != nil {
+			return fmt.Errorf("opening table %s: %w", op.Table.Name, err)
+		}
+		r.sources[op.Table.Name] = &source{name: op.Table.Name, table: op.Table, nodes: []graph.NodeID{n.ID}, src: src, idle: op.IdleTimeout}
+	}
+	return nil
+}
+
+// findLanes makes lanes: those of the ledger, and new ones of partitions that
+// no lane has.
+func (r *Run) findLanes(ctx context.Context, first bool) error {
+	names := make([]string, 0, len(r.sources))
+	for name := range r.sources {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	var made []*laneOf
+	for _, name := range names {
+		s := r.sources[name]
+		parts, err := s.src.Partitions(ctx)
+		if err != nil {
+			return fmt.Errorf("listing the partitions of table %s: %w", name, err)
+		}
+		ls, err := r.lanesOf(ctx, s, parts, first)
+		if err != nil {
+			return err
+		}
+		made = append(made, ls...)
+	}
+	r.place(made)
+	r.mu.Lock()
+	r.lanes = append(r.lanes, made...)
+	all := slices.Clone(r.lanes)
+	r.mu.Unlock()
+	if err := overlap(all); err != nil {
+		return err
+	}
+	if !first {
+		for _, l := range made {
+			r.notice("lane %s: %d new partitions", l.Config().Name, len(l.fact.Partitions))
+			l.Start()
+		}
+	}
+	return nil
+}
+
+// lanesOf makes the lanes of one source table.
+func (r *Run) lanesOf(ctx context.Context, s *source, parts []connector.Partition, first bool) ([]*laneOf, error) {
+	byTopic := map[connector.UUID][]connector.Partition{}
+	var topics []connector.UUID
+	for _, p := range parts {
+		if byTopic[p.TopicID] == nil {
+			topics = append(topics, p.TopicID)
+		}
+		byTopic[p.TopicID] = append(byTopic[p.TopicID], p)
+	}
+	taken := map[connector.UUID]map[int32]bool{}
+	held := map[string]*laneOf{} // by topic name: waits for a decision
+	var out []*laneOf
+	for _, f := range r.book.Lanes() {
+		if f.Source != s.name || f.Retired {
+			continue
+		}
+		if taken[f.ID.Topic] == nil {
+			taken[f.ID.Topic] = map[int32]bool{}
+		}
+		for _, p := range f.Partitions {
+			taken[f.ID.Topic][p] = true
+		}
+		if !first {
+			continue
+		}
+		l, err := r.known(s, f, byTopic, parts)
+		if err != nil {
+			return nil, err
+		}
+		if l != nil {
+			out = append(out, l)
+			if byTopic[f.ID.Topic] == nil {
+				held[f.Topic] = l
+			}
+		}
+	}
+	for _, id := range topics {
+		var fresh []connector.Partition
+		for _, p := range byTopic[id] {
+			if !taken[id][p.ID] {
+				fresh = append(fresh, p)
+			}
+		}
+		if len(fresh) == 0 {
+			continue
+		}
+		if l := held[fresh[0].Topic]; l != nil {
+			l.heir = append(l.heir, fresh...)
+			continue
+		}
+		l, err := r.newLane(ctx, s, fresh)
+		if err != nil {
+			return nil, err
+		}
+		if l != nil {
+			out = append(out, l)
+		}
+	}
+	return out, nil
+}
+
+// known makes a lane of the ledger. One whose topic is gone is left out; when
+// a topic of the same name is there, the lane stops at its positions, which do
+// not match it.
+func (r *Run) known(s *source, f *ledger.Lane, byTopic map[connector.UUID][]connector.Partition, parts []connector.Partition) (*laneOf, error) {
+	have := byTopic[f.ID.Topic]
+	if have == nil && !slices.ContainsFunc(parts, func(p connector.Partition) bool { return p.Topic == f.Topic }) {
+		r.notice("topic %s (table %s) is gone; its lane does not run", f.Topic, s.name)
+		return nil, nil
+	}
+	ps := make([]connector.Partition, len(f.Partitions))
+	for i, id := range f.Partitions {
+		ps[i] = connector.Partition{TopicID: f.ID.Topic, Topic: f.Topic, ID: id}
+	}
+	return r.makeLane(s, f, ps)
+}
+
+// newLane enters a lane for partitions that none has.
+func (r *Run) newLane(ctx context.Context, s *source, parts []connector.Partition) (*laneOf, error) {
+	slices.SortFunc(parts, func(a, b connector.Partition) int { return cmp.Compare(a.ID, b.ID) })
+	f := &ledger.Lane{ID: connector.LaneID{Topic: parts[0].TopicID}, Topic: parts[0].Topic, Source: s.name}
+	for _, old := range r.book.Lanes() {
+		if old.ID.Topic == f.ID.Topic && old.ID.Set >= f.ID.Set {
+			f.ID.Set = old.ID.Set + 1
+		}
+	}
+	for _, p := range parts {
+		f.Partitions = append(f.Partitions, p.ID)
+	}
+	l, err := r.makeLane(s, f, parts)
+	if err != nil || l == nil {
+		return nil, err
+	}
+	if err := r.book.Append(ctx, f); err != nil {
+		return nil, fmt.Errorf("recording a lane of topic %s: %w", f.Topic, err)
+	}
+	return l, nil
+}
+
+// makeLane puts a lane together; nil when its source feeds nothing.
+func (r *Run) makeLane(s *source, f *ledger.Lane, parts []connector.Partition) (*laneOf, error) {
+	l := &laneOf{fact: f, source: s}
+	name := f.Topic
+	if r.ambiguous(f) {
+		name += "/" + s.name
+	}
+	if f.ID.Set > 0 {
+		name = fmt.Sprintf("%s#%d", name, f.ID.Set)
+	}
+	cfg := lane.Config{Name: name, Fact: f, Partitions: parts, Job: r.job, Sources: s.nodes, Source: s.src, Book: r.book,
+		DeadLetters: r.deps.DeadLetters, Slot: r.slots[0], Zone: r.zone, Log: r.deps.Log, Notice: r.deps.Notice,
+		Changed: r.changed, Dead: r.countDead, Options: r.opts.Lane}
+	cfg.Options.Seed = uint64(f.ID.Topic[0])<<8 | uint64(f.ID.Set)
+	cfg.Committed = r.committed
+	for _, node := range s.nodes {
+		c, err := operator.NewChain(r.job, node)
+		if err != nil {
+			return nil, err
+		}
+		for _, out := range c.Outputs() {
+			if err := r.addOutput(&cfg, l, s, out); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(cfg.Outputs) == 0 {
+		return nil, nil
+	}
+	var err error
+	l.Lane, err = lane.New(cfg)
+	return l, err
+}
+
+// ambiguous reports whether the topic is read as several tables.
+func (r *Run) ambiguous(f *ledger.Lane) bool {
+	for _, old := range r.book.Lanes() {
+		if old.ID.Topic == f.ID.Topic && old.Source != f.Source {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Run) addOutput(cfg *lane.Config, l *laneOf, s *source, node graph.NodeID) error {
+	t := r.nodes[node]
+	for i := range cfg.Outputs {
+		if cfg.Outputs[i].Table == t.fact {
+			if !slices.Contains(cfg.Outputs[i].Nodes, node) {
+				cfg.Outputs[i].Nodes = append(cfg.Outputs[i].Nodes, node)
+			}
+			return nil
+		}
+	}
+	o := lane.OutputConfig{Table: t.fact, Nodes: []graph.NodeID{node}, IdleTimeout: s.idle}
+	if t.sink != nil {
+		o.Sink, o.SinkTable, o.OnError, o.NotNull = t.sink, t.sinkTable, t.onError, t.notNull
+		if t.closer != nil {
+			o.PartitionCloser = t.closer
+		}
+	} else {
+		x, err := r.keyed.Exchange(node)
+		if err != nil {
+			return fmt.Errorf("exchange of %s: %w", t.fact.Name, err)
+		}
+		o.Exchange, o.Stage = x, t.stage
+	}
+	cfg.Outputs = append(cfg.Outputs, o)
+	l.tables = append(l.tables, t)
+	return nil
+}
+
+// overlap refuses what the ledger cannot keep apart: one topic read as two
+// tables into one output, whose positions would share a key.
+func overlap(lanes []*laneOf) error {
+	type key struct {
+		topic connector.UUID
+		table *table
+	}
+	seen := map[key]string{}
+	for _, l := range lanes {
+		for _, t := range l.tables {
+			k := key{l.fact.ID.Topic, t}
+			if other, ok := seen[k]; ok && other != l.source.name {
+				return &graph.NotYetError{Feature: fmt.Sprintf("topic %s read as two tables (%s and %s) into one table (%s)",
+					l.fact.Topic, other, l.source.name, t.fact.Name)}
+			}
+			seen[k] = l.source.name
+		}
+	}
+	return nil
+}
+
+// place puts new lanes into slots by their partitions; measured traffic moves
+// them later.
+func (r *Run) place(made []*laneOf) {
+	r.placing.Lock()
+	defer r.placing.Unlock()
+	r.mu.Lock()
+	lanes := append(slices.Clone(r.lanes), made...)
+	r.mu.Unlock()
+	loads, now := make([]slot.Load, len(lanes)), make([]int, len(lanes))
+	total := 0
+	for _, l := range lanes {
+		total += len(l.fact.Partitions)
+	}
+	for i, l := range lanes {
+		share := l.share
+		if share == 0 {
+			share = 0.4 * float64(len(l.fact.Partitions)) / float64(max(total, 1))
+		}
+		loads[i] = slot.Load{Name: l.Config().Name, Share: share, Pin: -1}
+		now[i] = l.slot
+		if i >= len(lanes)-len(made) {
+			now[i] = -1
+		}
+	}
+	for i, at := range slot.Pack(loads, now, slot.PackOptions{Slots: len(r.slots)}) {
+		l := lanes[i]
+		if at != now[i] {
+			l.slot = at
+			l.MoveTo(r.slots[at])
+		}
+	}
+}
+
+// retire ends a lane whose topic is gone for good and starts what reads the
+// topic of the same name.
+func (r *Run) retire(l *laneOf) error {
+	ctx := r.ctx
+	f := *l.fact
+	f.Retired = true
+	if err := r.book.Append(ctx, &f); err != nil {
+		return fmt.Errorf("retiring lane %s: %w", l.Config().Name, err)
+	}
+	_ = l.Stop(ctx) // it is stopped: there is nothing to finish
+	heir := l.heir
+	r.mu.Lock()
+	l.heir = nil
+	r.lanes = slices.DeleteFunc(r.lanes, func(x *laneOf) bool { return x == l })
+	r.mu.Unlock()
+	next, err := r.newLane(ctx, l.source, heir)
+	if err != nil || next == nil {
+		return err
+	}
+	r.place([]*laneOf{next})
+	r.mu.Lock()
+	r.lanes = append(r.lanes, next)
+	r.mu.Unlock()
+	r.notice("lane %s: the old topic's lane is retired; reading the new one", next.Config().Name)
+	next.Start()
+	return nil
+}

@@ -1,0 +1,406 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/lane"
+	"github.com/millrace/millrace/runtime/ledger"
+	"github.com/millrace/millrace/runtime/slot"
+)
+
+const (
+	// lookPause is the least pause between two looks at progress, lookShare how
+	// many times longer than a look it is: looking costs a small share of a
+	// processor, however many lanes there are.
+	lookPause = 2 * time.Millisecond
+	lookShare = 20
+	// tickEvery is how often rates are taken and timers looked at.
+	tickEvery = time.Second
+	// mirrorEvery is how often positions are shown to sources.
+	mirrorEvery = 5 * time.Second
+	packEvery   = 10 * time.Second
+	pruneEvery  = time.Minute
+)
+
+// supervise closes partitions, looks for new ones, moves lanes between slots
+// and ends the run.
+func (r *Run) supervise() {
+	defer r.bg.Done()
+	var tick slot.Timer
+	arm := func() { tick = r.clock.AfterFunc(tickEvery, r.changed) }
+	arm()
+	r.changed()
+	for range r.kick {
+		tick.Stop()
+		began := r.clock.Now()
+		if r.look() {
+			break
+		}
+		arm()
+		rest := max(lookPause, lookShare*r.clock.Now().Sub(began))
+		// Progress comes with every batch; acting on it now and then will do.
+		pause := make(chan struct{})
+		t := r.clock.AfterFunc(rest, func() { close(pause) })
+		select {
+		case <-pause:
+		case <-r.ctx.Done():
+		}
+		t.Stop()
+	}
+	tick.Stop()
+	r.cancel()
+	go func() {
+		// What hangs in a system that does not answer must not hold the end.
+		r.bg.Wait()
+		r.closeAll()
+	}()
+	close(r.done)
+}
+
+// look does what is due; it returns true when the run is over.
+func (r *Run) look() (over bool) {
+	r.mu.Lock()
+	finished, failed := r.finished, r.err
+	r.mu.Unlock()
+	if finished {
+		return true
+	}
+	if failed != nil && !r.stopping.Load() {
+		r.stopping.Store(true)
+		go func() { _ = r.Stop(context.Background()) }()
+		return false
+	}
+	lanes := r.snapshot()
+	// Asked before the closers look: what they see is then final.
+	ended := !r.stopping.Load() && r.ended(lanes)
+	pending := false
+	for _, t := range r.tables {
+		if t.closer == nil {
+			continue
+		}
+		p, err := t.closer.step(r.ctx, r.closeState(t, lanes), r.wakeAll, &r.bg)
+		if err != nil {
+			r.fail(err)
+			r.changed()
+		}
+		pending = pending || p
+	}
+	r.timed(lanes)
+	return ended && r.over(lanes, pending)
+}
+
+func (r *Run) wakeAll() {
+	for _, l := range r.snapshot() {
+		l.Wake()
+	}
+	r.changed()
+}
+
+// timed does what is due by the clock.
+func (r *Run) timed(lanes []*laneOf) {
+	now := r.clock.Now()
+	r.sample(now)
+	due := func(at *time.Time, every time.Duration) bool {
+		if every <= 0 || now.Sub(*at) < every {
+			return false
+		}
+		first := at.IsZero()
+		*at = now
+		return !first
+	}
+	if due(&r.mirrored, mirrorEvery) {
+		r.background(func() { r.mirror(lanes) })
+	}
+	if due(&r.packed, packEvery) {
+		r.repack(lanes)
+	}
+	if due(&r.pruned, pruneEvery) {
+		r.background(r.prune)
+	}
+	if !r.job.Bounded && due(&r.looked, r.opts.Discovery) {
+		r.background(func() {
+			if err := r.findLanes(r.ctx, false); err != nil && r.ctx.Err() == nil {
+				r.notice("looking for new partitions: %v", err)
+			}
+		})
+	}
+}
+
+func (r *Run) background(f func()) {
+	r.bg.Add(1)
+	go func() {
+		defer r.bg.Done()
+		f()
+	}()
+}
+
+// ended reports whether no lane of a bounded run will do anything more.
+func (r *Run) ended(lanes []*laneOf) bool {
+	if err := r.book.Broken(); err != nil {
+		r.fail(err)
+		r.changed()
+		return false
+	}
+	for _, l := range lanes {
+		switch state, _ := l.State(); state {
+		case lane.Starting, lane.Running, lane.BackingOff:
+			return false
+		}
+	}
+	return r.job.Bounded
+}
+
+// over reports whether a bounded run whose lanes have ended has nothing left
+// to do, and why it failed if it did.
+func (r *Run) over(lanes []*laneOf, pending bool) bool {
+	var failed []string
+	for _, l := range lanes {
+		if state, err := l.State(); state != lane.Finished {
+			failed = append(failed, fmt.Sprintf("lane %s is %s: %v", l.Config().Name, state, err))
+			if err != nil {
+				r.remember(err)
+			}
+		}
+	}
+	if len(failed) > 0 {
+		r.endKeyed()
+		for _, l := range lanes {
+			if s, _ := l.State(); s != lane.Finished {
+				l.Kill()
+			}
+		}
+		r.fail(&LanesError{Lanes: failed, errs: r.remembered()})
+		return true
+	}
+	if r.keyed != nil {
+		select {
+		case <-r.keyed.Done():
+			if err := r.keyed.Err(); err != nil {
+				r.fail(err)
+			}
+		default:
+			r.watchKeyed()
+			return false
+		}
+	}
+	if pending {
+		if err := r.announceErr(); err != nil {
+			r.fail(err)
+			return true
+		}
+	}
+	return !pending
+}
+
+// announceErr is a failure to announce partitions, once the lanes are done and
+// nothing else can come.
+func (r *Run) announceErr() error {
+	for _, t := range r.tables {
+		if t.closer != nil {
+			if err := t.closer.lastErr(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// LanesError ends a bounded run whose lanes did not all finish. It unwraps to
+// their errors.
+type LanesError struct {
+	Lanes []string
+	errs  []error
+}
+
+func (e *LanesError) Error() string { return strings.Join(e.Lanes, "\n") }
+
+// Unwrap gives the lanes' own errors.
+func (e *LanesError) Unwrap() []error { return e.errs }
+
+func (r *Run) remember(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, x := range r.laneErrs {
+		if errors.Is(x, err) {
+			return
+		}
+	}
+	r.laneErrs = append(r.laneErrs, err)
+}
+
+func (r *Run) remembered() []error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.laneErrs
+}
+
+func (r *Run) endKeyed() {
+	if r.keyed == nil {
+		return
+	}
+	if err := r.keyed.Stop(r.ctx); err != nil {
+		r.remember(err)
+	}
+}
+
+// watchKeyed looks again when the keyed stages have ended.
+func (r *Run) watchKeyed() {
+	if r.watching {
+		return
+	}
+	r.watching = true
+	go func() {
+		select {
+		case <-r.keyed.Done():
+			r.changed()
+		case <-r.ctx.Done():
+		}
+	}()
+}
+
+// closeState gathers how far the lanes of a table are.
+func (r *Run) closeState(t *table, lanes []*laneOf) *closeState {
+	now := r.clock.Now()
+	s := &closeState{now: now.UnixMilli(), known: true, ended: true, open: map[string]bool{}}
+	idle := map[ledger.CursorKey]bool{}
+	for _, l := range lanes {
+		if !feedsTable(l, t) {
+			continue
+		}
+		ps, ok := l.Progress(t.fact.Name, func(tp string) { s.open[tp] = true })
+		if !ok {
+			state, _ := l.State()
+			if state != lane.Finished {
+				s.known, s.ended = false, false
+				continue
+			}
+			ps = r.finishedProgress(l, t)
+		}
+		for _, p := range ps {
+			s.ended = s.ended && p.Ended
+			if p.Ended {
+				p.Watermark = batch.MaxWatermark
+			}
+			idle[p.Output] = l.source.idle > 0 && !p.AtEnd.IsZero() && now.Sub(p.AtEnd) >= l.source.idle
+			s.progress = append(s.progress, p)
+		}
+	}
+	s.ended = s.ended && len(s.progress) > 0
+	s.idle = func(p *lane.Progress) bool { return idle[p.Output] }
+	return s
+}
+
+// finishedProgress is where a finished lane stands: at its end.
+func (r *Run) finishedProgress(l *laneOf, t *table) []lane.Progress {
+	var out []lane.Progress
+	for _, id := range l.fact.Partitions {
+		k := ledger.CursorKey{Output: t.fact.ID, Topic: l.fact.ID.Topic, Partition: id}
+		p := lane.Progress{Output: k, Watermark: batch.MaxWatermark, Ended: true}
+		if c, ok := r.book.Cursor(k); ok {
+			p.Next = c.Offset
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func feedsTable(l *laneOf, t *table) bool {
+	for _, x := range l.tables {
+		if x == t {
+			return true
+		}
+	}
+	return false
+}
+
+// mirror shows the resume positions to the sources: as cursors for lag, and as
+// holds for retention.
+func (r *Run) mirror(lanes []*laneOf) {
+	for _, l := range lanes {
+		at := r.resume(l)
+		if len(at) == 0 {
+			continue
+		}
+		if m, ok := l.source.src.(connector.CursorMirror); ok {
+			if err := m.MirrorCursor(r.ctx, at); err != nil && r.ctx.Err() == nil {
+				r.deps.Log.Warn("mirroring positions", "lane", l.Config().Name, "error", err)
+			}
+		}
+		if h, ok := l.source.src.(connector.Holder); ok {
+			name := r.deps.Scope.Job.String() + "/" + l.Config().Name
+			if err := h.Hold(r.ctx, name, at); err != nil && r.ctx.Err() == nil {
+				r.deps.Log.Warn("holding input", "lane", l.Config().Name, "error", err)
+			}
+		}
+	}
+}
+
+// resume is the least durable position of a lane's outputs.
+func (r *Run) resume(l *laneOf) []connector.Position {
+	var out []connector.Position
+	for _, p := range l.Config().Partitions {
+		best := connector.Position{Partition: p, Offset: -1}
+		for _, t := range l.tables {
+			c, ok := r.book.Cursor(ledger.CursorKey{Output: t.fact.ID, Topic: p.TopicID, Partition: p.ID})
+			if ok && (best.Offset < 0 || c.Offset < best.Offset) {
+				best.Offset, best.LeaderEpoch = c.Offset, c.LeaderEpoch
+			}
+		}
+		if best.Offset >= 0 {
+			out = append(out, best)
+		}
+	}
+	return out
+}
+
+// repack moves lanes between slots by their measured traffic.
+func (r *Run) repack(lanes []*laneOf) {
+	r.placing.Lock()
+	defer r.placing.Unlock()
+	loads, now := make([]slot.Load, len(lanes)), make([]int, len(lanes))
+	for i, l := range lanes {
+		_, computed, files := l.Traffic()
+		// EWMA over about half a minute.
+		l.share = 0.7*l.share + 0.3*computed.Seconds()/packEvery.Seconds()
+		loads[i] = slot.Load{Name: l.Config().Name, Share: l.share, Files: files, Pin: -1}
+		now[i] = l.slot
+	}
+	for i, at := range slot.Pack(loads, now, slot.PackOptions{Slots: len(r.slots), OpenFiles: r.opts.SlotOpenFiles}) {
+		if l := lanes[i]; at != l.slot {
+			l.slot = at
+			l.MoveTo(r.slots[at])
+		}
+	}
+}
+
+func (r *Run) prune() {
+	closed := func(k ledger.CloseKey) bool {
+		for _, t := range r.tables {
+			if t.fact.ID == k.Table && t.closer != nil {
+				c := r.book.Close(k)
+				return c != nil && c.Step == ledger.Announced
+			}
+		}
+		return true
+	}
+	_, err := r.book.Prune(r.ctx, ledger.PruneOptions{NowMillis: r.clock.Now().UnixMilli(),
+		KeepMillis: r.opts.LedgerKeep.Milliseconds(), Closed: closed})
+	if err != nil && r.ctx.Err() == nil {
+		r.deps.Log.Warn("pruning the ledger", "error", err)
+	}
+}
+
+func (r *Run) committed(name string, artifacts int, rows, bytes int64, took time.Duration) {
+	if t := r.tables[name]; t != nil {
+		t.files.Add(int64(artifacts))
+	}
+	if f := r.deps.Hooks.Committed; f != nil {
+		f(name, artifacts, rows, bytes, took)
+	}
+}
