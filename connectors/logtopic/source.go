@@ -57,6 +57,9 @@ func (c *Connector) OpenSource(_ context.Context, t *connector.Table) (connector
 // topicOf is the topic that a table names.
 func (c *Connector) topicOf(t *connector.Table) (topiclog.Topic, error) {
 	name := t.Options.String("topic")
+	if c.log == nil {
+		return topiclog.Topic{}, fmt.Errorf("opening topic %s for table %s: no log is open", name, t.Name)
+	}
 	topic, err := c.log.Store().Topic(name)
 	if err != nil {
 		return topic, fmt.Errorf("opening topic %s for table %s: %w", name, t.Name, err)

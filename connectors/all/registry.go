@@ -1,0 +1,66 @@
+package all
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/millrace/millrace/connectors/blackhole"
+	"github.com/millrace/millrace/connectors/datagen"
+	"github.com/millrace/millrace/connectors/filesystem"
+	"github.com/millrace/millrace/connectors/format"
+	"github.com/millrace/millrace/connectors/format/csvfmt"
+	"github.com/millrace/millrace/connectors/format/jsonfmt"
+	"github.com/millrace/millrace/connectors/format/parquetfmt"
+	"github.com/millrace/millrace/connectors/logtopic"
+	"github.com/millrace/millrace/connectors/print"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/storage/client"
+	"github.com/millrace/millrace/storage/vfs"
+)
+
+// Deps are what connectors need from the program. The zero value serves for
+// checking files and describing connectors.
+type Deps struct {
+	// Log is the open log of connector 'log'; nil: its tables can be checked
+	// and not opened.
+	Log *client.Client
+	// FS is the filesystem of connector 'filesystem'; nil: the system's.
+	FS vfs.FS
+	// Pools are shared by all Parquet files being written; nil: new ones.
+	Pools *parquetfmt.Pools
+	// Clock paces connector 'datagen'; nil: the system's.
+	Clock datagen.Clock
+	// Stdout and Stderr are where connector 'print' writes; nil: the
+	// program's own.
+	Stdout, Stderr io.Writer
+}
+
+// Formats are the text formats that connectors of byte streams know. Parquet is
+// a file format and belongs to connector 'filesystem'.
+func Formats() []format.Format { return []format.Format{jsonfmt.Format{}, csvfmt.Format{}} }
+
+// Registry returns the built-in connectors: log, filesystem, datagen, print and
+// blackhole.
+func Registry(d Deps) (*connector.Registry, error) {
+	if d.FS == nil {
+		d.FS = vfs.NewOS()
+	}
+	if d.Stdout == nil {
+		d.Stdout = os.Stdout
+	}
+	if d.Stderr == nil {
+		d.Stderr = os.Stderr
+	}
+	r, err := connector.NewRegistry(
+		logtopic.New(d.Log, Formats()...),
+		filesystem.New(d.FS, d.Pools, Formats()...),
+		datagen.New(d.Clock),
+		print.New(d.Stdout, d.Stderr),
+		blackhole.New(),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("registering connectors: %w", err)
+	}
+	return r, nil
+}
