@@ -230,7 +230,7 @@ const extentBatch = segment.DefaultExtentBytes
 func (sh *shard) writeSegment(parts []flushPart) (*segmentInfo, error) {
 	seg := &segmentInfo{id: sh.s.nextSegment.Add(1) - 1, kind: segment.Mixed, shard: sh.number}
 	seg.path = sh.s.segmentPath(seg.id)
-	w, err := segment.Create(sh.s.fs, seg.path, segment.Options{Meta: segment.Meta{ID: seg.id, Kind: segment.Mixed, CreatedMs: sh.s.nowMs()}})
+	w, err := segment.Create(sh.s.segFS, seg.path, segment.Options{Meta: segment.Meta{ID: seg.id, Kind: segment.Mixed, CreatedMs: sh.s.nowMs()}})
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func (r *rewrite) run(ctx context.Context, parts []rewritePart, gone []*segmentI
 	r.seg = &segmentInfo{id: r.s.nextSegment.Add(1) - 1, kind: segment.Mixed, shard: r.sh.number}
 	r.seg.path = r.s.segmentPath(r.seg.id)
 	var err error
-	r.w, err = segment.Create(r.s.fs, r.seg.path, segment.Options{Meta: segment.Meta{ID: r.seg.id, Kind: segment.Mixed, CreatedMs: r.s.nowMs()}})
+	r.w, err = segment.Create(r.s.segFS, r.seg.path, segment.Options{Meta: segment.Meta{ID: r.seg.id, Kind: segment.Mixed, CreatedMs: r.s.nowMs()}})
 	if err != nil {
 		return err
 	}

@@ -39,11 +39,14 @@ type holdKey struct {
 type Store struct {
 	opts Options
 	fs   vfs.FS
-	lock io.Closer
-	meta *committer
-	pool blockPool
-	bufs bufferPool
-	segc *segment.Cache
+	// segFS is fs for segments: what they hold is in the write cache while it
+	// is hot, and must not fill the page cache when it is not.
+	segFS vfs.FS
+	lock  io.Closer
+	meta  *committer
+	pool  blockPool
+	bufs  bufferPool
+	segc  *segment.Cache
 
 	// Set before any goroutine starts.
 	id        UUID
@@ -108,10 +111,10 @@ func Open(o Options) (*Store, error) {
 
 func newStore(o Options) *Store {
 	return &Store{
-		opts: o, fs: o.FS,
+		opts: o, fs: o.FS, segFS: vfs.NewUncached(o.FS),
 		pool:   blockPool{poison: o.PoisonReleased},
 		bufs:   bufferPool{poison: o.PoisonReleased},
-		segc:   segment.NewCache(o.FS, segment.CacheOptions{MaxOpenFiles: o.MaxOpenFiles, MaxIndexBytes: o.MaxIndexBytes}),
+		segc:   segment.NewCache(vfs.NewUncached(o.FS), segment.CacheOptions{MaxOpenFiles: o.MaxOpenFiles, MaxIndexBytes: o.MaxIndexBytes}),
 		topics: map[string]*topic{}, topicsByID: map[UUID]*topic{}, reserved: map[string]bool{},
 		subs: map[subKey]Subscription{}, holds: map[holdKey]Hold{},
 		cursors: map[string]map[PartitionID]Cursor{},

@@ -244,6 +244,9 @@ func (f *hookFile) Truncate(size int64) error {
 		func() error { return f.File.Truncate(size) })
 }
 
+// SetDontCache implements CacheHinter.
+func (f *hookFile) SetDontCache(on bool) { SetDontCache(f.File, on) }
+
 func (f *hookFile) Close() error {
 	// A refused close still releases the descriptor, as close(2) does.
 	op := Op{Kind: OpClose, Name: "close", Path: f.File.Name()}

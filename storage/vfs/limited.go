@@ -177,6 +177,9 @@ func (f *limitedFile) writeAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
+// SetDontCache implements CacheHinter.
+func (f *limitedFile) SetDontCache(on bool) { SetDontCache(f.File, on) }
+
 func (f *limitedFile) WriteAt(p []byte, off int64) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

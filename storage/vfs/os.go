@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -22,14 +23,17 @@ type osFS struct{ osPaths }
 // NewOS returns the host's filesystem.
 func NewOS() FS { return osFS{} }
 
-type osFile struct{ *os.File }
+type osFile struct {
+	*os.File
+	dontCache atomic.Bool
+}
 
 func openOS(name string, flag int) (File, error) {
 	f, err := os.OpenFile(name, flag|syscall.O_CLOEXEC, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	return osFile{f}, nil
+	return &osFile{File: f}, nil
 }
 
 func (osFS) Create(name string) (File, error) {
@@ -160,18 +164,70 @@ func readPID(f *os.File) int {
 	return pid
 }
 
-func (f osFile) SyncData() error {
+// SetDontCache implements CacheHinter.
+func (f *osFile) SetDontCache(on bool) { f.dontCache.Store(on) }
+
+// ReadAt implements File.
+func (f *osFile) ReadAt(p []byte, off int64) (int, error) {
+	n := 0
+	for n < len(p) && f.dontCache.Load() {
+		m, err := preadDontCache(f.File, p[n:], off+int64(n))
+		switch {
+		case unsupported(err):
+			f.dontCache.Store(false)
+		case err != nil:
+			return n, &fs.PathError{Op: "read", Path: f.Name(), Err: err}
+		case m == 0:
+			return n, io.EOF
+		default:
+			n += m
+		}
+	}
+	if n == len(p) {
+		return n, nil
+	}
+	m, err := f.File.ReadAt(p[n:], off+int64(n))
+	return n + m, err
+}
+
+// WriteAt implements File.
+func (f *osFile) WriteAt(p []byte, off int64) (int, error) {
+	n := 0
+	for n < len(p) && f.dontCache.Load() {
+		m, err := pwriteDontCache(f.File, p[n:], off+int64(n))
+		switch {
+		case unsupported(err):
+			f.dontCache.Store(false)
+		case err != nil:
+			return n, &fs.PathError{Op: "write", Path: f.Name(), Err: err}
+		default:
+			n += m
+		}
+	}
+	if n == len(p) {
+		return n, nil
+	}
+	m, err := f.File.WriteAt(p[n:], off+int64(n))
+	return n + m, err
+}
+
+// unsupported says that the kernel or the filesystem lacks uncached I/O.
+func unsupported(err error) bool {
+	return errors.Is(err, ErrNotSupported) || errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOSYS)
+}
+
+func (f *osFile) SyncData() error {
 	if err := fdatasync(f.File); err != nil {
 		return &fs.PathError{Op: "fdatasync", Path: f.Name(), Err: err}
 	}
 	return nil
 }
 
-func (f osFile) Preallocate(offset, length int64) error {
+func (f *osFile) Preallocate(offset, length int64) error {
 	zeros := make([]byte, min(length, zeroChunk))
 	for length > 0 {
 		n := min(length, int64(len(zeros)))
-		if _, err := f.WriteAt(zeros[:n], offset); err != nil {
+		if _, err := f.File.WriteAt(zeros[:n], offset); err != nil {
 			return err
 		}
 		offset += n

@@ -21,3 +21,27 @@ func fdatasync(f *os.File) error {
 		}
 	}
 }
+
+// rwfDontCache is RWF_DONTCACHE of Linux 6.14: the page cache is used, but pages
+// that the operation brought in leave it when the operation, or the writing
+// back, is done. Data that is written once and read elsewhere then neither takes
+// fresh memory nor drives out what others read.
+const rwfDontCache = 0x80
+
+func preadDontCache(f *os.File, p []byte, off int64) (int, error) {
+	for {
+		n, err := unix.Preadv2(int(f.Fd()), [][]byte{p}, off, rwfDontCache)
+		if err != unix.EINTR {
+			return max(n, 0), err
+		}
+	}
+}
+
+func pwriteDontCache(f *os.File, p []byte, off int64) (int, error) {
+	for {
+		n, err := unix.Pwritev2(int(f.Fd()), [][]byte{p}, off, rwfDontCache)
+		if err != unix.EINTR {
+			return max(n, 0), err
+		}
+	}
+}

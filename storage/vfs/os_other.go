@@ -7,3 +7,7 @@ import "os"
 func renameNoReplace(_, _ string) error { return ErrNotSupported }
 
 func fdatasync(f *os.File) error { return f.Sync() }
+
+func preadDontCache(*os.File, []byte, int64) (int, error) { return 0, ErrNotSupported }
+
+func pwriteDontCache(*os.File, []byte, int64) (int, error) { return 0, ErrNotSupported }

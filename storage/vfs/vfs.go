@@ -65,6 +65,40 @@ type File interface {
 	SyncData() error
 }
 
+// CacheHinter is implemented by files that can leave the page cache alone.
+type CacheHinter interface {
+	// SetDontCache says that what ReadAt and WriteAt move from now on is not
+	// worth keeping in the page cache. Where that is not possible it does
+	// nothing.
+	SetDontCache(on bool)
+}
+
+// SetDontCache gives a file the hint if it takes any.
+func SetDontCache(f File, on bool) {
+	if h, ok := f.(CacheHinter); ok {
+		h.SetDontCache(on)
+	}
+}
+
+// NewUncached returns a filesystem whose files all have the hint SetDontCache.
+func NewUncached(fsys FS) FS { return uncachedFS{fsys} }
+
+type uncachedFS struct{ FS }
+
+func uncached(f File, err error) (File, error) {
+	if err == nil {
+		SetDontCache(f, true)
+	}
+	return f, err
+}
+
+func (u uncachedFS) Create(name string) (File, error)    { return uncached(u.FS.Create(name)) }
+func (u uncachedFS) CreateNew(name string) (File, error) { return uncached(u.FS.CreateNew(name)) }
+func (u uncachedFS) Open(name string) (File, error)      { return uncached(u.FS.Open(name)) }
+func (u uncachedFS) OpenReadWrite(name string) (File, error) {
+	return uncached(u.FS.OpenReadWrite(name))
+}
+
 // FS is a filesystem. Errors wrap ErrExist, ErrNotExist or a syscall.Errno
 // (ENOSPC, EIO, EROFS) where they apply.
 type FS interface {

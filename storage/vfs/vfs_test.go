@@ -15,6 +15,9 @@ func TestSuite(t *testing.T) {
 	t.Run("os", func(t *testing.T) {
 		vfstest.Run(t, func(t *testing.T) (vfs.FS, string) { return vfs.NewOS(), t.TempDir() })
 	})
+	t.Run("uncached", func(t *testing.T) {
+		vfstest.Run(t, func(t *testing.T) (vfs.FS, string) { return vfs.NewUncached(vfs.NewOS()), t.TempDir() })
+	})
 	mem := func(t *testing.T) (*vfs.MemFS, string) {
 		m := vfs.NewMem()
 		if err := m.MkdirAll("data"); err != nil {
