@@ -3,6 +3,7 @@ package compile
 import (
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/engine"
 	"github.com/millrace/millrace/runtime/expr/fn"
 	"github.com/millrace/millrace/runtime/graph"
 	rt "github.com/millrace/millrace/runtime/types"
@@ -72,7 +73,7 @@ type Session struct {
 
 // NewSession returns an empty session.
 func NewSession() *Session {
-	return &Session{Catalog: catalog.New(), Settings: catalog.NewSettings()}
+	return &Session{Catalog: catalog.New(), Settings: catalog.NewSettings(engine.Specs()...)}
 }
 
 // Kind is the kind of a compiled statement.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/millrace/millrace/runtime/expr"
+	"github.com/millrace/millrace/runtime/expr/fn"
 	rt "github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/sql/catalog"
 	"github.com/millrace/millrace/sql/diag"
@@ -254,10 +255,16 @@ func (b *Binder) watermark(s *Scan, out *Output) {
 		e = Substitute(e, p)
 	}
 	s.Watermark = e
+	det := expr.DeterminismOf(e)
 	for i := range cols {
 		if cols[i].Name == t.Watermark.Column {
 			cols[i].RowTime = true
+			det = max(det, cols[i].Determinism)
 		}
+	}
+	if det != fn.Deterministic {
+		b.errorf(diag.CodeNondeterministic, t.Watermark.Span, "row time must not depend on the clock or on chance: a replay would put rows into other windows").
+			WithHelp("use a time of the record, e.g. the metadata column 'timestamp'")
 	}
 	for i := range s.Cols {
 		if s.Cols[i].Name == t.Watermark.Column {
