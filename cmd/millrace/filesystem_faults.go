@@ -30,7 +30,7 @@ import (
 // is EIO unless given, ENOSPC, EROFS, EACCES, or KILL: the process gets SIGKILL
 // instead of doing the operation.
 func filesystem() (fsys vfs.FS, done func(), err error) {
-	fsys, done = vfs.OS, func() {}
+	fsys, done = vfs.NewOS(), func() {}
 	var rules faultRules
 	for text := range strings.SplitSeq(os.Getenv("MILLRACE_FAULTS"), ";") {
 		if text == "" {
