@@ -2,6 +2,7 @@ package lower
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/runtime/connector"
@@ -74,6 +75,7 @@ type lowerer struct {
 	byTable map[string]*sink
 	paths   map[string]int // state paths given
 	target  *catalog.Table // of the INSERT being lowered; nil for a query
+	values  map[string]graph.NodeID
 }
 
 // source is a table read by one or more scans.
@@ -115,7 +117,7 @@ func (n *lowered) time() int {
 }
 
 func newLowerer(o Options) *lowerer {
-	l := &lowerer{o: o, zone: o.Zone, tables: map[string]*source{}, byTable: map[string]*sink{}, paths: map[string]int{}}
+	l := &lowerer{o: o, zone: o.Zone, tables: map[string]*source{}, byTable: map[string]*sink{}, paths: map[string]int{}, values: map[string]graph.NodeID{}}
 	if l.zone == nil {
 		l.zone = rt.UTC()
 	}
@@ -195,7 +197,7 @@ func (l *lowerer) node(n plan.Node) (*lowered, error) {
 	case *plan.Scan:
 		return l.scan(n)
 	case *plan.Values:
-		return l.add(&graph.Values{Rows: n.Rows}, n.Cols, ""), nil
+		return l.literals(n), nil
 	case *plan.Union:
 		return l.union(n)
 	case *plan.Wide:
@@ -236,6 +238,23 @@ func (l *lowerer) node(n plan.Node) (*lowered, error) {
 		return l.sort(n, in)
 	}
 	return nil, fmt.Errorf("no way to lower %T", n)
+}
+
+// literals lowers VALUES; equal rows are one node, read once.
+func (l *lowerer) literals(n *plan.Values) *lowered {
+	var key strings.Builder
+	for _, row := range n.Rows {
+		for _, e := range row {
+			fmt.Fprintf(&key, "%s %s,", e.Type(), e)
+		}
+		key.WriteByte(';')
+	}
+	if id, ok := l.values[key.String()]; ok {
+		return &lowered{id: id, cols: n.Cols}
+	}
+	out := l.add(&graph.Values{Rows: n.Rows}, n.Cols, "")
+	l.values[key.String()] = out.id
+	return out
 }
 
 // widen is the columns of a node that passes its input on and adds columns:

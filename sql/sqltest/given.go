@@ -225,6 +225,7 @@ type Rows struct {
 	schema *batch.Schema
 	cols   []batch.Vec
 	n      int
+	parts  parts
 }
 
 // Len is the number of rows.

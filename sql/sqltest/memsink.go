@@ -48,11 +48,17 @@ func (c *Collect) OpenSink(_ context.Context, t *connector.Table, _ connector.Ow
 	return &memSink{rows: c.Rows(t.Name), table: t}, nil
 }
 
-// memSink seals rows into numbered parts and publishes them by number.
+// memSink seals rows into numbered parts and publishes them by number. What is
+// sealed and published lies with the table's rows, so that it outlives the sink
+// as files do.
 type memSink struct {
+	table *connector.Table
+	rows  *Rows
+}
+
+// parts are the sealed parts of a table.
+type parts struct {
 	mu        sync.Mutex
-	table     *connector.Table
-	rows      *Rows
 	sealed    map[uint64]*Rows
 	published map[string]bool
 	next      uint64
@@ -74,18 +80,19 @@ func (s *memSink) Close() error { return nil }
 
 // Publish implements connector.Committer.
 func (s *memSink) Publish(_ context.Context, as []connector.Artifact) []error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	p := &s.rows.parts
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, a := range as {
 		id := a.Header.ID.String()
-		part := s.sealed[binary.BigEndian.Uint64(a.Payload)]
-		if s.published[id] || part == nil {
+		part := p.sealed[binary.BigEndian.Uint64(a.Payload)]
+		if p.published[id] || part == nil {
 			continue
 		}
-		if s.published == nil {
-			s.published = map[string]bool{}
+		if p.published == nil {
+			p.published = map[string]bool{}
 		}
-		s.published[id] = true
+		p.published[id] = true
 		if part.n > 0 {
 			b := &batch.Batch{Schema: part.schema, Cols: part.cols, Len: part.n}
 			s.rows.append(b, nil)
@@ -96,14 +103,15 @@ func (s *memSink) Publish(_ context.Context, as []connector.Artifact) []error {
 
 // Resolve implements connector.Committer.
 func (s *memSink) Resolve(_ context.Context, as []connector.Artifact) ([]connector.Outcome, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	p := &s.rows.parts
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	out := make([]connector.Outcome, len(as))
 	for i, a := range as {
 		switch {
-		case s.published[a.Header.ID.String()]:
+		case p.published[a.Header.ID.String()]:
 			out[i] = connector.Published
-		case s.sealed[binary.BigEndian.Uint64(a.Payload)] != nil:
+		case p.sealed[binary.BigEndian.Uint64(a.Payload)] != nil:
 			out[i] = connector.Sealed
 		default:
 			out[i] = connector.Absent
@@ -114,11 +122,12 @@ func (s *memSink) Resolve(_ context.Context, as []connector.Artifact) ([]connect
 
 // Discard implements connector.Committer.
 func (s *memSink) Discard(_ context.Context, as []connector.Artifact) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	p := &s.rows.parts
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, a := range as {
-		if !s.published[a.Header.ID.String()] {
-			delete(s.sealed, binary.BigEndian.Uint64(a.Payload))
+		if !p.published[a.Header.ID.String()] {
+			delete(p.sealed, binary.BigEndian.Uint64(a.Payload))
 		}
 	}
 	return nil
@@ -161,17 +170,18 @@ func (w *memWriter) HeldBytes() int64 { return 0 }
 
 // Seal implements connector.Writer.
 func (w *memWriter) Seal(_ context.Context, req []connector.SealRequest) ([]connector.Artifact, error) {
-	w.s.mu.Lock()
-	defer w.s.mu.Unlock()
+	p := &w.s.rows.parts
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	out := make([]connector.Artifact, len(req))
 	for i, r := range req {
-		if w.s.sealed == nil {
-			w.s.sealed = map[uint64]*Rows{}
+		if p.sealed == nil {
+			p.sealed = map[uint64]*Rows{}
 		}
-		w.s.next++
-		w.s.sealed[w.s.next] = w.open
+		p.next++
+		p.sealed[p.next] = w.open
 		w.open = &Rows{}
-		out[i] = connector.Artifact{Header: r.Header, Location: w.s.table.Name, Payload: binary.BigEndian.AppendUint64(nil, w.s.next)}
+		out[i] = connector.Artifact{Header: r.Header, Location: w.s.table.Name, Payload: binary.BigEndian.AppendUint64(nil, p.next)}
 	}
 	return out, nil
 }
