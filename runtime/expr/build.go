@@ -218,6 +218,9 @@ func NewCast(arg Expr, to types.Type, try bool) (Expr, error) {
 	if from.EqualIgnoringNull(to) {
 		return arg, nil
 	}
+	if fn.Relabels(from, to) {
+		return &Cast{Arg: arg, To: to, Try: try}, nil
+	}
 	k, err := fn.CastKernel(from, to, try)
 	if err != nil {
 		return nil, err

@@ -32,7 +32,11 @@ func (r run) eval(id int) *batch.Vec {
 	case *Call:
 		v = r.call(id, n, e.Fn.Nulls, e.Determinism(), e.Fn.Shallow)
 	case *Cast:
-		v = r.call(id, n, fn.NullStrict, fn.Deterministic, false)
+		if n.kernel == nil {
+			v = r.relabel(id, n)
+		} else {
+			v = r.call(id, n, fn.NullStrict, fn.Deterministic, false)
+		}
 	case *Logic:
 		v = r.logic(id, n, e.Op)
 	case *Case:
@@ -51,6 +55,19 @@ func (r run) eval(id int) *batch.Vec {
 		v = r.mapOf(id, n)
 	}
 	st.done[id], st.res[id] = st.stamp, v
+	return v
+}
+
+// relabel shows the argument as another type.
+func (r run) relabel(id int, n *node) *batch.Vec {
+	v := &r.st.own[id]
+	*v = *r.eval(n.args[0])
+	v.Type = n.typ
+	if v.Enc == batch.Dict {
+		d := *v.Dict
+		d.Type = n.typ
+		v.Dict = &d
+	}
 	return v
 }
 

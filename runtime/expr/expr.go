@@ -77,9 +77,10 @@ type In struct {
 
 // Cast converts Arg to To. Try makes a failing cast NULL.
 type Cast struct {
-	Arg    Expr
-	To     types.Type
-	Try    bool
+	Arg Expr
+	To  types.Type
+	Try bool
+	// kernel is nil where values stay as they are and only the type changes.
 	kernel fn.Kernel
 }
 

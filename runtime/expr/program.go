@@ -88,9 +88,10 @@ func (p *Program) Types() []types.Type { return p.types }
 // out has one Vec an expression. On return out[i].Len is in.Len; rows outside
 // sel are unspecified but readable. A result may be Flat, Const or Dict.
 //
-// Memory: a result that is a bare column, a field of one, or equal to an
-// earlier result shares the memory of that; any other result is written into
-// memory of out[i] itself, which is re-used. So pass either zero Vecs, or the
+// Memory: a result that is a bare column, a field of one, a cast that changes
+// the type alone, or equal to an earlier result shares the memory of that, and
+// a Dict result shares the codes of its column; any other result is written
+// into memory of out[i] itself, which is re-used. So pass either zero Vecs, or the
 // Vecs that an earlier Eval of this program filled and that nobody reads any
 // more; never Vecs that others hold.
 //
@@ -204,9 +205,11 @@ func (c *compiler) compile(e Expr, s *scope) int {
 // aliases reports whether a node's result is memory of another node or of
 // the input.
 func (c *compiler) aliases(id int) bool {
-	switch c.p.nodes[id].e.(type) {
+	switch e := c.p.nodes[id].e.(type) {
 	case *Column, *Field, *RowOf:
 		return true
+	case *Cast:
+		return e.kernel == nil
 	}
 	return false
 }

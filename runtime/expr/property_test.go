@@ -44,7 +44,7 @@ var propertyExprs = []string{
 	"t + INTERVAL '1' DAY", "TO_TIMESTAMP(s)", "JSON_VALUE(s, '$.a[1]')", "JSON_QUERY(s, '$.a')", "JSON_EXISTS(s, '$.a')", "s IS JSON", "JSON_STRING(ROW(i, s))",
 	"ARRAY[i, 1/i][1]", "ARRAY[s, 'x'][i]", "CARDINALITY(ARRAY[1/i, 2])", "ARRAY_CONTAINS(ARRAY[i, 7], i)", "MAP['k', s, 'q', 'z']['k']", "ROW(i, s) = ROW(1, 'abc')",
 	"MAP[s, i]", "ROW(i, ARRAY[d], MAP['a', m])", "UPPER(s) || UPPER(s)", "CASE WHEN b THEN UPPER(s) ELSE LOWER(UPPER(s)) END", "(i + 1) * (i + 1)", "FROM_BASE64(s)", "PARSE_URL(s, 'HOST')",
-	"STR_TO_MAP(s, 'b', 'a')", "TYPEOF(i)", "CURRENT_TIMESTAMP", "UNIX_TIMESTAMP(s)",
+	"CAST(t AS TIMESTAMP(6))", "CAST(m AS DECIMAL(12, 2))", "CAST(CAST(t AS TIMESTAMP(6)) AS STRING)", "COALESCE(m, 1.5)", "STR_TO_MAP(s, 'b', 'a')", "TYPEOF(i)", "CURRENT_TIMESTAMP", "UNIX_TIMESTAMP(s)",
 }
 
 // randomColumn draws n rows of a column in a random encoding.

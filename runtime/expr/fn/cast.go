@@ -55,6 +55,24 @@ func ImplicitlyCasts(from, to types.Type) bool {
 	return false
 }
 
+// Relabels reports whether every value of from is, bit for bit, a value of to,
+// so that a cast has nothing to compute.
+func Relabels(from, to types.Type) bool {
+	switch {
+	case from.IsString() && to.IsString(), from.Kind == to.Kind && to.Kind == types.Varbinary:
+		return to.Length >= from.Length
+	case from.Kind != to.Kind:
+		return false
+	case to.IsTimestamp():
+		return to.Precision >= from.Precision && to.UnitsPerSecond() == from.UnitsPerSecond()
+	case to.Kind == types.Time:
+		return to.Precision >= from.Precision
+	case to.Kind == types.Decimal:
+		return to.Scale == from.Scale && to.Precision >= from.Precision && to.Physical() == from.Physical()
+	}
+	return false
+}
+
 // caster is one cast between two types.
 type caster struct {
 	from, to types.Type
@@ -439,6 +457,7 @@ func (c *caster) nested() Kernel {
 			dst := out.Children[k]
 			if kernel == nil {
 				*dst = *child
+				dst.Type = childType(t, k)
 				continue
 			}
 			castChild(ctx, kernel, child, dst, childType(t, k), sel, f.Kind == types.Row)
