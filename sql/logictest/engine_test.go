@@ -130,6 +130,7 @@ func TestFilesOnEngine(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no files: %v", err)
 	}
+	crashes := 0
 	for _, f := range files {
 		t.Run(filepath.Base(f), func(t *testing.T) {
 			text, err := os.ReadFile(f)
@@ -138,9 +139,14 @@ func TestFilesOnEngine(t *testing.T) {
 			}
 			e := &onEngine{t: t, instead: Direct{}}
 			(&Runner{Executor: e, Ways: Ways()}).Run(t, filepath.Base(f), string(text))
-			if e.runs == 0 || e.crashes == 0 {
-				t.Errorf("%d queries ran on the engine, %d times it crashed in between", e.runs, e.crashes)
+			if e.runs == 0 {
+				t.Error("no query ran on the engine")
 			}
+			crashes += e.crashes
 		})
 	}
+	if crashes == 0 {
+		t.Error("no run crashed in between")
+	}
+	t.Logf("%d runs crashed in between", crashes)
 }
