@@ -1,0 +1,358 @@
+package exchange
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/graph"
+	"github.com/millrace/millrace/runtime/lane"
+	"github.com/millrace/millrace/runtime/ledger"
+)
+
+// GateConfig of a Gate.
+type GateConfig struct {
+	// Bounded: every source ends. Batch: nothing is late, so nothing fires before
+	// the end.
+	Bounded, Batch bool
+	// Lanes are the lanes that the job has; a stage's watermark waits for all of
+	// those that read its sources.
+	Lanes func() []*ledger.Lane
+	// Restored are the hand-over positions that the checkpoint holds.
+	Restored []ledger.Cursor
+}
+
+// StageConfig is a stage as the Gate sees it.
+type StageConfig struct {
+	Name string
+	// Inboxes of the stage's tasks; the Gate writes their channel 0.
+	Inboxes []*Inbox
+	// Watermark that the stage was restored with.
+	Watermark int64
+	// Mixed: the tasks have other channels, too. Such a stage is never left to
+	// those alone, however idle the lanes are.
+	Mixed     bool
+	Entrances []EntranceConfig
+}
+
+// EntranceConfig is an exchange node that lanes feed.
+type EntranceConfig struct {
+	Node  graph.NodeID
+	Input int
+	Keys  []int
+	// Output is the exchange's table id in the ledger.
+	Output connector.UUID
+	// Sources are the names of the tables that reach it.
+	Sources []string
+}
+
+// Gate is where lanes enter the keyed stages of a job.
+type Gate struct {
+	cfg GateConfig
+
+	mu        sync.Mutex
+	stages    []*gateStage
+	entrances map[graph.NodeID]*Entrance
+	expected  map[connector.LaneID]bool // nil: not told
+	shut      error
+	done      chan struct{} // closed with shut
+}
+
+type gateStage struct {
+	StageConfig
+	entrances []*Entrance
+	pushed    int64
+}
+
+// NewGate returns a gate without stages.
+func NewGate(cfg GateConfig) *Gate {
+	return &Gate{cfg: cfg, entrances: map[graph.NodeID]*Entrance{}, done: make(chan struct{})}
+}
+
+// AddStage adds a stage, before Start; the number says which one it is.
+func (g *Gate) AddStage(cfg StageConfig) int {
+	s := &gateStage{StageConfig: cfg, pushed: cfg.Watermark}
+	for _, e := range cfg.Entrances {
+		en := &Entrance{gate: g, stage: s, cfg: e, lanes: map[connector.LaneID]*laneState{}, cursors: map[partition]ledger.Cursor{}}
+		for _, c := range g.cfg.Restored {
+			if c.Output == e.Output {
+				en.cursors[partition{c.Topic, c.Partition}] = c
+			}
+		}
+		s.entrances = append(s.entrances, en)
+		g.entrances[e.Node] = en
+	}
+	g.stages = append(g.stages, s)
+	return len(g.stages) - 1
+}
+
+// Start tells the tasks what their stages were restored with. A stage without
+// entrances has all its input now.
+func (g *Gate) Start() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, s := range g.stages {
+		s.advance(g)
+		if s.pushed != batch.NoWatermark {
+			s.push(Message{Kind: Watermark, Time: s.pushed})
+		}
+	}
+}
+
+// Expect names all lanes that there are at the start. Without it a stage waits
+// for at least one lane of each of its sources and all that the ledger knows.
+func (g *Gate) Expect(lanes []connector.LaneID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.expected = map[connector.LaneID]bool{}
+	for _, l := range lanes {
+		g.expected[l] = true
+	}
+	for _, s := range g.stages {
+		s.advance(g)
+	}
+}
+
+// Entrance is the entrance of an exchange node.
+func (g *Gate) Entrance(node graph.NodeID) (*Entrance, bool) {
+	e, ok := g.entrances[node]
+	return e, ok
+}
+
+// Barrier puts a barrier into the channels of all stages and gives the positions
+// it stands at, by output, topic and partition.
+func (g *Gate) Barrier(n uint64) []ledger.Cursor {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var out []ledger.Cursor
+	for _, s := range g.stages {
+		s.push(Message{Kind: Barrier, Checkpoint: n})
+		for _, e := range s.entrances {
+			for _, c := range e.cursors {
+				c.Counts = c.Counts.Clone()
+				out = append(out, c)
+			}
+		}
+	}
+	slices.SortFunc(out, func(x, y ledger.Cursor) int {
+		return cmp.Or(slices.Compare(x.Output[:], y.Output[:]), slices.Compare(x.Topic[:], y.Topic[:]), cmp.Compare(x.Partition, y.Partition))
+	})
+	return out
+}
+
+// Shut ends all hand-overs with err. Barriers still enter.
+func (g *Gate) Shut(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shut == nil {
+		g.shut = err
+		close(g.done)
+	}
+}
+
+// Holds says what holds a stage's watermark, for people.
+func (g *Gate) Holds(stage int) []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := g.stages[stage]
+	if s.pushed == batch.MaxWatermark {
+		return nil
+	}
+	var out []string
+	low := batch.MaxWatermark
+	for _, e := range s.entrances {
+		if m := e.missing(); m != "" {
+			out = append(out, m)
+		}
+		for _, l := range e.lanes {
+			for i := range l.parts {
+				p := &l.parts[i]
+				if p.idle || p.time > low {
+					continue
+				}
+				if p.time < low {
+					low, out = p.time, out[:0]
+				}
+				out = append(out, fmt.Sprintf("topic %s partition %d", l.topic, p.id.partition))
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (s *gateStage) push(m Message) {
+	for _, in := range s.Inboxes {
+		in.put(0, m)
+	}
+}
+
+// advance puts the stage's watermark into the channels when it has risen.
+func (s *gateStage) advance(g *Gate) {
+	if t := s.combined(g); t > s.pushed {
+		s.pushed = t
+		s.push(Message{Kind: Watermark, Time: t})
+	}
+}
+
+// combined is the minimum over all partitions that are not idle.
+func (s *gateStage) combined(g *Gate) int64 {
+	t, active, parts := batch.MaxWatermark, false, 0
+	for _, e := range s.entrances {
+		if e.missing() != "" {
+			return batch.NoWatermark
+		}
+		for _, l := range e.lanes {
+			parts += len(l.parts)
+			for i := range l.parts {
+				if !l.parts[i].idle {
+					active = true
+					t = min(t, l.parts[i].time)
+				}
+			}
+		}
+	}
+	switch {
+	case active && g.cfg.Batch && t < batch.MaxWatermark:
+		return batch.NoWatermark
+	case active, len(s.entrances) == 0:
+		return t
+	case parts == 0 && g.cfg.Bounded:
+		return batch.MaxWatermark // no partition at all: the input is empty
+	}
+	return batch.NoWatermark
+}
+
+type partition struct {
+	topic     connector.UUID
+	partition int32
+}
+
+// Entrance is a lane.Exchange.
+type Entrance struct {
+	gate  *Gate
+	stage *gateStage
+	cfg   EntranceConfig
+	// Under the gate's lock.
+	lanes    map[connector.LaneID]*laneState
+	complete bool // every lane of the start has attached
+	cursors  map[partition]ledger.Cursor
+}
+
+type laneState struct {
+	epoch uint64
+	inlet *Inlet // the attempt that may hand over
+	topic string
+	parts []partState
+}
+
+type partState struct {
+	id   partition
+	time int64
+	idle bool
+	// rejoin: nothing is taken before Rejoin: the stage may have fired what the
+	// partition's rows belong to.
+	rejoin bool
+}
+
+var _ lane.Exchange = (*Entrance)(nil)
+
+// missing names a lane that has to attach before watermarks move, "" when there
+// is none.
+func (e *Entrance) missing() string {
+	if e.complete {
+		return ""
+	}
+	seen := map[string]bool{}
+	for _, l := range e.gate.cfg.Lanes() {
+		if !slices.Contains(e.cfg.Sources, l.Source) {
+			continue
+		}
+		if e.gate.expected != nil && !e.gate.expected[l.ID] {
+			continue
+		}
+		seen[l.Source] = true
+		if e.lanes[l.ID] == nil {
+			return fmt.Sprintf("topic %s is not read yet", l.Topic)
+		}
+	}
+	if e.gate.expected == nil {
+		for _, s := range e.cfg.Sources {
+			if !seen[s] {
+				return fmt.Sprintf("table %s is not read yet", s)
+			}
+		}
+	}
+	e.complete = true // lanes of new partitions rejoin
+	return ""
+}
+
+// Restored implements lane.Exchange.
+func (e *Entrance) Restored(_ context.Context, id connector.LaneID) ([]ledger.Cursor, error) {
+	e.gate.mu.Lock()
+	defer e.gate.mu.Unlock()
+	var out []ledger.Cursor
+	for _, c := range e.cursors {
+		if c.Lane == id {
+			c.Counts = c.Counts.Clone()
+			out = append(out, c)
+		}
+	}
+	slices.SortFunc(out, func(x, y ledger.Cursor) int { return cmp.Compare(x.Partition, y.Partition) })
+	return out, nil
+}
+
+// ErrBehind is returned by Attach when a lane would hand rows over again.
+var ErrBehind = errors.New("the lane goes on below what it has handed over")
+
+// Attach implements lane.Exchange.
+func (e *Entrance) Attach(_ context.Context, a lane.Attachment) (lane.Inlet, error) {
+	e.gate.mu.Lock()
+	defer e.gate.mu.Unlock()
+	if e.gate.shut != nil {
+		return nil, e.gate.shut
+	}
+	l := e.lanes[a.Lane]
+	if l != nil && l.epoch > a.Epoch {
+		return nil, fmt.Errorf("attaching lane epoch %d, now %d: %w", a.Epoch, l.epoch, connector.ErrFenced)
+	}
+	if len(a.Start) != len(a.Partitions) {
+		return nil, fmt.Errorf("BUG: %d start positions for %d partitions", len(a.Start), len(a.Partitions))
+	}
+	old := map[partition]partState{}
+	if l != nil {
+		for _, p := range l.parts {
+			old[p.id] = p
+		}
+	}
+	l = &laneState{epoch: a.Epoch, topic: a.Topic}
+	origin := &Origin{Topic: a.Topic}
+	for i, p := range a.Partitions {
+		id := partition{p.TopicID, p.ID}
+		if c, ok := e.cursors[id]; ok && a.Start[i].Offset < c.Offset {
+			return nil, fmt.Errorf("topic %s partition %d: offset %d, handed over up to %d: %w", a.Topic, p.ID, a.Start[i].Offset, c.Offset, ErrBehind)
+		}
+		st := partState{id: id, time: batch.NoWatermark}
+		if o, ok := old[id]; ok {
+			st.time = o.time
+		}
+		st.rejoin = e.stage.pushed != batch.NoWatermark && max(st.time, a.Start[i].Watermark) < e.stage.pushed
+		l.parts = append(l.parts, st)
+		origin.Partitions = append(origin.Partitions, p.ID)
+	}
+	for i := range a.Start {
+		c := a.Start[i]
+		c.Output, c.Lane, c.Counts = e.cfg.Output, a.Lane, c.Counts.Clone()
+		e.cursors[l.parts[i].id] = c
+	}
+	l.inlet = &Inlet{e: e, lane: l, id: a.Lane, origin: origin,
+		split: Splitter{Input: e.cfg.Input, Keys: e.cfg.Keys, Parallelism: len(e.stage.Inboxes)}}
+	e.lanes[a.Lane] = l
+	e.stage.advance(e.gate)
+	return l.inlet, nil
+}

@@ -1,0 +1,311 @@
+package keyed
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/checkpoint"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/lane"
+	"github.com/millrace/millrace/runtime/ledger"
+	"github.com/millrace/millrace/runtime/state"
+)
+
+// drive is the driver's goroutine: it feeds the coordinator and does what it
+// says, or gives it to whom it concerns.
+func (r *Stages) drive() {
+	r.step(checkpoint.Tick{NowMillis: r.millis()})
+	for {
+		e, ok := r.events.take(r.ctx)
+		if !ok {
+			break
+		}
+		switch e := e.(type) {
+		case *acknowledgement:
+			r.acks[e.task.number] = e
+			var ids []connector.ArtifactID
+			at := r.now().UnixMilli()
+			for _, a := range e.sealed {
+				r.known[a.Header.ID] = sealedArtifact{a, at}
+				ids = append(ids, a.Header.ID)
+			}
+			r.step(checkpoint.Acked{Task: e.task.number, N: e.n, Sealed: ids})
+		case checkpoint.Committed:
+			for _, id := range e.IDs {
+				delete(r.known, id)
+			}
+			r.step(e)
+		case checkpoint.Event:
+			r.step(e)
+		}
+	}
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+}
+
+// millis is monotonic.
+func (r *Stages) millis() int64 { return r.now().Sub(r.began).Milliseconds() }
+
+func (r *Stages) step(e checkpoint.Event) {
+	for _, a := range r.coord.Step(e) {
+		r.do(a)
+	}
+}
+
+func (r *Stages) do(a checkpoint.Action) {
+	switch a := a.(type) {
+	case checkpoint.Inject:
+		clear(r.acks)
+		r.cursors = r.gate.Barrier(a.N)
+	case checkpoint.Write:
+		m, files := r.manifest(a)
+		r.scribe.put(func(ctx context.Context) error { return r.write(ctx, m, files) })
+	case checkpoint.Record:
+		r.scribe.put(func(ctx context.Context) error {
+			m := r.current
+			if err := r.record(ctx, m); err != nil {
+				return fmt.Errorf("recording checkpoint %d: %w", m.Number, err)
+			}
+			r.mu.Lock()
+			r.completed, r.completeAt = m.Number, r.now()
+			r.mu.Unlock()
+			r.post(checkpoint.Recorded{N: m.Number})
+			return nil
+		})
+	case checkpoint.Publish:
+		byTable := map[connector.UUID][]connector.Artifact{}
+		for _, id := range a.IDs {
+			byTable[id.Table] = append(byTable[id.Table], r.known[id].Artifact)
+		}
+		for id, as := range byTable {
+			r.tables[id].queue.put(as)
+		}
+	case checkpoint.Remove:
+		ns := a.Ns
+		r.scribe.put(func(ctx context.Context) error { return r.remove(ctx, ns) })
+	case checkpoint.Wake:
+		if r.timer != nil {
+			r.timer.Stop()
+		}
+		d := time.Duration(a.AtMillis-r.millis()) * time.Millisecond
+		r.timer = r.env.Clock.AfterFunc(max(d, time.Millisecond), func() { r.post(checkpoint.Tick{NowMillis: r.millis()}) })
+	case checkpoint.Done:
+		r.mu.Lock()
+		r.finished = true
+		r.mu.Unlock()
+		// The scribe may still have manifests to remove.
+		r.scribe.put(func(context.Context) error { r.cancel(); return nil })
+	case checkpoint.Fail:
+		r.fail(a.Err)
+	}
+}
+
+// manifest puts together what the tasks have acknowledged.
+func (r *Stages) manifest(a checkpoint.Write) (*checkpoint.Manifest, []checkpoint.File) {
+	m := &checkpoint.Manifest{Number: a.N, Epoch: r.env.JobEpoch, TimeMillis: r.now().UnixMilli(), Scope: r.env.Book.Scope(), Cursors: r.cursors}
+	var files []checkpoint.File
+	for _, s := range r.stages {
+		st := checkpoint.Stage{Name: s.plan.name, Watermark: batch.MaxWatermark}
+		for _, t := range s.tasks {
+			ack := r.acks[t.number]
+			st.Watermark = min(st.Watermark, ack.watermark)
+			name := fmt.Sprintf("s%d-%d", s.plan.id, t.subtask)
+			st.Blobs = append(st.Blobs, checkpoint.Blob{Name: name, Groups: state.RangeOf(t.subtask, s.plan.parallelism),
+				Bytes: int64(len(ack.blob)), CRC: checkpoint.Checksum(ack.blob)})
+			files = append(files, checkpoint.File{Name: name, Data: ack.blob})
+			m.Dead = append(m.Dead, ack.dead...)
+			for table, c := range ack.counts {
+				r.total(table).add(c)
+			}
+			for _, x := range ack.sealed {
+				m.Artifacts = append(m.Artifacts, x)
+				m.SealedMillis = append(m.SealedMillis, r.known[x.Header.ID].at)
+			}
+		}
+		m.Stages = append(m.Stages, st)
+	}
+	for _, id := range a.Carry {
+		x := r.known[id]
+		m.Artifacts, m.SealedMillis = append(m.Artifacts, x.Artifact), append(m.SealedMillis, x.at)
+	}
+	for table, c := range r.totals {
+		m.Emitted = append(m.Emitted, ledger.Emitted{Table: table, Epoch: r.env.JobEpoch, Manifest: a.N, Rows: c.rows, Dead: slices.Clone(c.dead)})
+	}
+	slices.SortFunc(m.Emitted, func(x, y ledger.Emitted) int { return slices.Compare(x.Table[:], y.Table[:]) })
+	return m, files
+}
+
+func (r *Stages) total(table connector.UUID) *emitted {
+	c := r.totals[table]
+	if c == nil {
+		c = &emitted{}
+		r.totals[table] = c
+	}
+	return c
+}
+
+func (e *emitted) add(o *emitted) {
+	e.rows += o.rows
+	e.dead.AddAll(o.dead)
+}
+
+// outTime is the watermark of what a stage has emitted up to a checkpoint.
+func (r *Stages) outTime(m *checkpoint.Manifest, stage int) int64 {
+	s := r.plan.stages[stage]
+	for i := range m.Stages {
+		if m.Stages[i].Name != s.name {
+			continue
+		}
+		if w := m.Stages[i].Watermark; w != batch.NoWatermark && w != batch.MaxWatermark {
+			return w - s.lateness
+		} else {
+			return w
+		}
+	}
+	return batch.NoWatermark
+}
+
+// write makes a manifest and its state files durable; the scribe's.
+func (r *Stages) write(ctx context.Context, m *checkpoint.Manifest, files []checkpoint.File) error {
+	files = append(files, checkpoint.File{Name: checkpoint.ManifestFile, Data: m.Encode()})
+	if err := r.store.Write(ctx, m.Number, files); err != nil {
+		return err
+	}
+	r.current = m
+	floor := m.Number
+	for i := range m.Artifacts {
+		floor = min(floor, m.Artifacts[i].Header.ID.Manifest)
+	}
+	r.floors[m.Number] = floor
+	r.post(checkpoint.Written{N: m.Number})
+	return nil
+}
+
+// record writes what a durable manifest says into the dead letter and the ledger.
+// It may be done again: every entry and fact has its own name. Invariant 1: the
+// positions move only now.
+func (r *Stages) record(ctx context.Context, m *checkpoint.Manifest) error {
+	if err := r.bury(ctx, m); err != nil {
+		return err
+	}
+	for {
+		facts := r.facts(m)
+		err := r.env.Book.Append(ctx, facts...)
+		if errors.Is(err, connector.ErrFenced) && r.env.Book.JobEpoch() <= r.env.JobEpoch {
+			continue // a lane has begun an attempt since its epoch was read
+		}
+		return err
+	}
+}
+
+// facts are one ledger batch: positions, what was emitted, intents, publishing.
+func (r *Stages) facts(m *checkpoint.Manifest) []ledger.Fact {
+	book := r.env.Book
+	var facts []ledger.Fact
+	for i := range m.Cursors {
+		c := m.Cursors[i]
+		if epoch, _ := book.LaneEpoch(c.Lane); epoch > 0 {
+			c.Epoch = epoch
+		}
+		facts = append(facts, &c)
+	}
+	for i := range m.Emitted {
+		e := m.Emitted[i]
+		facts = append(facts, &e)
+	}
+	var ids []connector.ArtifactID
+	for _, in := range m.Intents() {
+		if _, known := book.Intent(in.ID()); known {
+			continue // carried over, or recorded before a crash
+		}
+		facts = append(facts, in)
+		ids = append(ids, in.ID())
+	}
+	for _, t := range r.tablesInOrder() {
+		facts = append(facts, t.closing(m)...)
+	}
+	if len(ids) > 0 {
+		facts = append(facts, &ledger.Publishing{Epoch: m.Epoch, Manifest: m.Number, IDs: ids})
+	}
+	return facts
+}
+
+func (r *Stages) tablesInOrder() []*tableState {
+	var out []*tableState
+	for _, t := range r.tables {
+		out = append(out, t)
+	}
+	slices.SortFunc(out, func(x, y *tableState) int { return cmp.Compare(x.handle.Table.Name, y.handle.Table.Name) })
+	return out
+}
+
+// bury writes the dead results of a manifest, unless the ledger has its counts
+// already, which come after.
+func (r *Stages) bury(ctx context.Context, m *checkpoint.Manifest) error {
+	if len(m.Dead) == 0 {
+		return nil
+	}
+	scope := r.env.Book.Scope()
+	var entries []lane.DeadEntry
+	for i := range m.Dead {
+		d := &m.Dead[i]
+		if e := r.env.Book.Emitted(d.Table); e != nil && e.Manifest >= m.Number {
+			continue
+		}
+		entries = append(entries, lane.DeadEntry{Job: scope.Job, Generation: scope.Generation, Table: d.Table, TableName: d.TableName,
+			// What names the row in place of a topic: written again, it is the
+			// same entry.
+			TopicID: d.Table, Topic: "stage " + d.Stage, Partition: int32(d.Subtask), Offset: int64(m.Number)<<24 | int64(d.Sequence),
+			Rows: []int32{0}, Reason: batch.Code(d.Reason), Column: d.Column, Message: d.Message,
+			Raw: connector.RawRecord{Value: d.Row, TimestampMillis: m.TimeMillis, Headers: []connector.RecordHeader{{Key: "stage", Value: []byte("keyed")}}}})
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	if err := r.env.DeadLetters.Write(ctx, entries); err != nil {
+		return fmt.Errorf("writing %d dead results: %w", len(entries), err)
+	}
+	return nil
+}
+
+// remove drops old manifests and tells the sinks whose artefacts no restorable
+// manifest lists any more; the scribe's.
+func (r *Stages) remove(ctx context.Context, ns []uint64) error {
+	for _, n := range ns {
+		if err := r.store.Remove(ctx, n); err != nil {
+			if errors.Is(err, connector.ErrFenced) || ctx.Err() != nil {
+				return err
+			}
+			// It is garbage: the next start or removal finds it again.
+			r.env.Log.Warn("removing a checkpoint failed", "checkpoint", n, "error", err)
+		}
+		delete(r.floors, n)
+	}
+	floor := uint64(1<<64 - 1)
+	for _, f := range r.floors {
+		floor = min(floor, f)
+	}
+	if floor == 0 || floor == 1<<64-1 {
+		return nil
+	}
+	for _, t := range r.tasks {
+		for _, s := range t.sinks {
+			st, ok := s.handle.Sink.(connector.Settler)
+			if !ok {
+				continue
+			}
+			id := s.id
+			id.Manifest = floor
+			if err := st.Settled(ctx, id); err != nil && ctx.Err() == nil {
+				r.env.Log.Warn("settling published artefacts failed", "table", s.handle.Table.Name, "error", err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,337 @@
+package keyed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/checkpoint"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/engine"
+	"github.com/millrace/millrace/runtime/exchange"
+	"github.com/millrace/millrace/runtime/graph"
+	"github.com/millrace/millrace/runtime/ledger"
+	"github.com/millrace/millrace/runtime/slot"
+	"github.com/millrace/millrace/runtime/state"
+	"github.com/millrace/millrace/runtime/types"
+)
+
+// Open implements engine.KeyedFactory: it fences lower epochs, restores the
+// newest checkpoint, publishes or resolves exactly what it lists, and starts.
+func (f *Factory) Open(ctx context.Context, job *graph.Job, env engine.KeyedEnv) (engine.Keyed, error) {
+	return f.OpenStages(ctx, job, env)
+}
+
+// OpenStages is Open with the concrete type.
+func (f *Factory) OpenStages(ctx context.Context, job *graph.Job, env engine.KeyedEnv) (*Stages, error) {
+	p, err := newPlan(job)
+	if err != nil {
+		return nil, err
+	}
+	if env.Clock == nil {
+		env.Clock = slot.SystemClock{}
+	}
+	if env.Notice == nil {
+		env.Notice = func(string) {}
+	}
+	env.Log = logger(env.Log)
+	r := &Stages{job: job, env: env, opts: f.Options.withDefaults(job.Options), store: f.Store(env.Book.Scope()), plan: p,
+		tables: map[connector.UUID]*tableState{}, writers: map[connector.UUID]uint32{}, done: make(chan struct{}),
+		events: newMailbox[any](), scribe: newMailbox[func(context.Context) error](),
+		acks: map[int]*acknowledgement{}, known: map[connector.ArtifactID]sealedArtifact{}, totals: map[connector.UUID]*emitted{},
+		floors: map[uint64]uint64{}}
+	r.zone = types.UTC()
+	if job.Zone != nil {
+		if r.zone, err = types.LoadZone(job.Zone.String()); err != nil {
+			return nil, fmt.Errorf("session zone: %w", err)
+		}
+	}
+	if err := r.findTables(); err != nil {
+		return nil, err
+	}
+	if err := r.store.Open(ctx, env.JobEpoch); err != nil {
+		return nil, err
+	}
+	from, err := checkpoint.Restore(ctx, r.store, env.Book)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.settleRestored(ctx, from); err != nil {
+		return nil, err
+	}
+	if err := r.build(from); err != nil {
+		return nil, err
+	}
+	r.ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	r.start()
+	return r, nil
+}
+
+// findTables collects the tables that the stages write.
+func (r *Stages) findTables() error {
+	for _, s := range r.plan.stages {
+		for _, id := range s.nodes {
+			op, ok := r.job.Nodes[id].Op.(*graph.Sink)
+			if !ok {
+				continue
+			}
+			h, ok := r.env.Sinks[id]
+			if !ok {
+				return fmt.Errorf("BUG: the sink of table %s is not open", op.Table.Name)
+			}
+			t := r.tables[h.Table.ID]
+			if t == nil {
+				t = newTableState(r, h)
+				r.tables[h.Table.ID] = t
+			}
+			t.stages = append(t.stages, s.id)
+		}
+	}
+	// The lanes' heads close the partitions of their tables, checkpoints those of
+	// the stages': a table of both has no one who knows.
+	for _, n := range r.job.Nodes {
+		if _, ok := n.Op.(*graph.Sink); !ok {
+			continue
+		}
+		h, ok := r.env.Sinks[n.ID]
+		if !ok || r.tables[h.Table.ID] == nil || r.tables[h.Table.ID].policy.Trigger == connector.NoCommit {
+			continue
+		}
+		for _, in := range n.Inputs {
+			if !r.plan.runs(in) {
+				return &graph.NotYetError{Feature: fmt.Sprintf("partition commit of table %s, which is written both directly and behind an exchange", h.Table.Name)}
+			}
+		}
+	}
+	return nil
+}
+
+// runs reports a node of some stage.
+func (p *plan) runs(id graph.NodeID) bool {
+	return slices.ContainsFunc(p.stages, func(s *stagePlan) bool { return slices.Contains(s.nodes, id) })
+}
+
+// settleRestored finishes the cycle of the restored checkpoint: its record in the
+// ledger, and every artefact that it lists.
+func (r *Stages) settleRestored(ctx context.Context, from *checkpoint.Restored) error {
+	m := from.Manifest
+	if m == nil {
+		if err := r.nothingFolded(); err != nil {
+			return err
+		}
+		r.notice("keyed stages: no checkpoint yet")
+		return nil
+	}
+	for _, n := range from.Newer {
+		r.notice("keyed stages: checkpoint %d cannot be read, and nothing of it was published; it is dropped", n)
+		if err := r.store.Remove(ctx, n); err != nil {
+			return err
+		}
+	}
+	for i := range m.Emitted {
+		e := &m.Emitted[i]
+		r.totals[e.Table] = &emitted{rows: e.Rows, dead: e.Dead}
+	}
+	r.current = m
+	if err := r.record(ctx, m); err != nil {
+		return err
+	}
+	published := 0
+	for _, t := range r.tables {
+		var mine []connector.Artifact
+		for _, a := range m.Artifacts {
+			if e, ok := r.env.Book.Intent(a.Header.ID); a.Header.ID.Table == t.handle.Table.ID && (!ok || e.Result == ledger.Pending) {
+				mine = append(mine, a)
+			}
+		}
+		if err := t.settle(ctx, mine); err != nil {
+			return err
+		}
+		published += len(mine)
+	}
+	for _, a := range m.Artifacts {
+		if r.tables[a.Header.ID.Table] == nil {
+			if e, ok := r.env.Book.Intent(a.Header.ID); !ok || e.Result == ledger.Pending {
+				return fmt.Errorf("checkpoint %d lists results of a table that the job no longer writes: %s; run the job as it was once more", m.Number, a.Location)
+			}
+		}
+	}
+	r.notice("keyed stages: restored from checkpoint %d, %d artefacts of it were not yet known to be published", m.Number, published)
+	return nil
+}
+
+// nothingFolded makes sure that without a checkpoint there was none.
+func (r *Stages) nothingFolded() error {
+	var rows int64
+	var stages []string
+	for node, output := range r.env.Outputs {
+		var n int64
+		for _, c := range r.env.Book.Cursors(output) {
+			n += c.Counts.Folded
+		}
+		if n > 0 {
+			stages = append(stages, r.stageOf(node).name)
+			rows += n
+		}
+	}
+	if rows > 0 {
+		slices.Sort(stages)
+		return &LostStateError{Stages: slices.Compact(stages), Rows: rows}
+	}
+	return nil
+}
+
+func (r *Stages) stageOf(node graph.NodeID) *stagePlan {
+	for _, s := range r.plan.stages {
+		if slices.Contains(s.nodes, node) {
+			return s
+		}
+	}
+	return &stagePlan{name: "?"}
+}
+
+// build makes gate, inboxes and tasks, with the restored state.
+func (r *Stages) build(from *checkpoint.Restored) error {
+	m := from.Manifest
+	saved := map[string]*checkpoint.Stage{}
+	gc := exchange.GateConfig{Bounded: r.job.Bounded, Batch: r.job.Batch, Lanes: r.env.Book.Lanes}
+	if m != nil {
+		gc.Restored = m.Cursors
+		for i := range m.Stages {
+			saved[m.Stages[i].Name] = &m.Stages[i]
+		}
+	}
+	r.gate = exchange.NewGate(gc)
+	inboxes := make([][]*exchange.Inbox, len(r.plan.stages))
+	channels := make([]map[int]int, len(r.plan.stages)) // first channel of an upstream stage
+	for i, s := range r.plan.stages {
+		time := batch.NoWatermark
+		if x := saved[s.name]; x != nil {
+			time = x.Watermark
+		}
+		if err := r.stage(s, time, inboxes, channels); err != nil {
+			return err
+		}
+		for sub := range s.parallelism {
+			t, err := newTask(r, s, len(r.tasks), sub, inboxes[i][sub])
+			if err != nil {
+				return err
+			}
+			t.watermark, t.next = time, from.Next
+			t.fired.Store(time)
+			r.tasks = append(r.tasks, t)
+			r.stages[i].tasks = append(r.stages[i].tasks, t)
+		}
+	}
+	for _, s := range r.stages {
+		for sub, t := range s.tasks {
+			r.connect(t, sub, inboxes, channels)
+		}
+	}
+	if m != nil {
+		if err := r.loadStates(m, from.Blobs); err != nil {
+			return err
+		}
+	}
+	kept := from.Kept
+	for _, n := range kept {
+		r.floors[n] = 0 // of another epoch: nothing is settled while they stay
+	}
+	cfg := checkpoint.Config{Tasks: len(r.tasks), Next: from.Next, Retained: r.opts.Retained,
+		MaxUnpublished: r.opts.MaxUnpublished, Kept: kept}
+	if r.opts.CheckpointInterval > 0 {
+		cfg.IntervalMillis = max(r.opts.CheckpointInterval.Milliseconds(), 1)
+	}
+	r.coord = checkpoint.NewCoordinator(cfg)
+	return nil
+}
+
+// stage makes the inboxes of a stage and tells the gate of it.
+func (r *Stages) stage(s *stagePlan, time int64, inboxes [][]*exchange.Inbox, channels []map[int]int) error {
+	lanes := slices.ContainsFunc(s.inputs, func(in inputPlan) bool { return in.lanes })
+	n := 0
+	// Channel 0 is the gate's; a stage without any input has it, too, for the
+	// barriers.
+	if lanes || len(s.upstream) == 0 {
+		n = 1
+	}
+	channels[s.id] = map[int]int{}
+	for _, u := range s.upstream {
+		channels[s.id][u] = n
+		n += r.plan.stages[u].parallelism
+	}
+	for range s.parallelism {
+		inboxes[s.id] = append(inboxes[s.id], exchange.NewInbox(n, r.opts.ChannelBytes, time))
+	}
+	st := &stageState{plan: s, gate: -1}
+	r.stages = append(r.stages, st)
+	if !lanes && len(s.upstream) > 0 {
+		return nil
+	}
+	cfg := exchange.StageConfig{Name: s.name, Inboxes: inboxes[s.id], Watermark: time, Mixed: len(s.upstream) > 0}
+	for i, in := range s.inputs {
+		if !in.lanes {
+			continue
+		}
+		output, ok := r.env.Outputs[in.to.node]
+		if !ok {
+			return fmt.Errorf("BUG: exchange %d has no output id", in.to.node)
+		}
+		cfg.Entrances = append(cfg.Entrances, exchange.EntranceConfig{Node: in.to.node, Input: i, Keys: in.keys, Output: output, Sources: in.sources})
+	}
+	st.gate = r.gate.AddStage(cfg)
+	return nil
+}
+
+// connect gives a task its ways to other stages.
+func (r *Stages) connect(t *task, sub int, inboxes [][]*exchange.Inbox, channels []map[int]int) {
+	for from, edges := range t.st.away {
+		for _, e := range edges {
+			to := r.plan.stages[e.stage]
+			t.senders[from] = append(t.senders[from], &exchange.Sender{
+				Splitter: exchange.Splitter{Input: e.input, Keys: to.inputs[e.input].keys, Parallelism: to.parallelism},
+				Inboxes:  inboxes[e.stage], Channel: channels[e.stage][t.st.id] + sub})
+		}
+	}
+}
+
+// loadStates gives saved state to the tasks whose key groups it has.
+func (r *Stages) loadStates(m *checkpoint.Manifest, blobs map[string][]byte) error {
+	paths := map[string]bool{}
+	for _, t := range r.tasks {
+		for id := range t.states {
+			paths[r.plan.statePath(id)] = true
+		}
+	}
+	var unused []string
+	for i := range m.Stages {
+		for _, b := range m.Stages[i].Blobs {
+			sections, err := state.ReadSections(blobs[b.Name])
+			if err != nil {
+				return fmt.Errorf("state file %s of checkpoint %d: %w", b.Name, m.Number, err)
+			}
+			for k := range sections {
+				if p := sections[k].Path; !paths[p] && !slices.Contains(unused, p) {
+					unused = append(unused, p)
+				}
+			}
+			for _, t := range r.tasks {
+				if !b.Groups.Overlaps(state.RangeOf(t.subtask, t.st.parallelism)) {
+					continue
+				}
+				if err := t.load(sections); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if len(unused) > 0 {
+		return &UnusedStateError{Paths: unused}
+	}
+	return nil
+}
+
+// errNoOutcome is a sink that answers about another number of artefacts.
+var errNoOutcome = errors.New("BUG: the sink gave another number of results than artefacts")

@@ -1,0 +1,79 @@
+package keyed
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/millrace/millrace/runtime/checkpoint"
+	"github.com/millrace/millrace/runtime/connector"
+)
+
+// Keys of graph.Job.Options that are read here.
+const (
+	optionInterval = "execution.checkpointing.interval"
+	optionRetained = "execution.checkpointing.num-retained"
+	optionState    = "slot.memory"
+)
+
+// Options of the stages; zero values are replaced by the job's options, then by
+// defaults.
+type Options struct {
+	// CheckpointInterval is the time between checkpoints (10 s); negative: only
+	// the last one.
+	CheckpointInterval time.Duration
+	// Retained manifests (5).
+	Retained int
+	// MaxUnpublished is how many checkpoints may wait for their publishing (4).
+	MaxUnpublished int
+	// StateBytes is what the state of one task may hold (256 MiB).
+	StateBytes int64
+	// ChannelBytes is what one channel may hold (4 MiB).
+	ChannelBytes int64
+	// WriterBytes is what one writer may hold (32 MiB).
+	WriterBytes int64
+	// DeadBytes is what dead result rows may hold until the next checkpoint, a
+	// task (16 MiB); at half of it a checkpoint is asked for.
+	DeadBytes int64
+	// RetryMin and RetryMax bound the back-off between tries to publish (500 ms,
+	// 30 s).
+	RetryMin, RetryMax time.Duration
+}
+
+func (o Options) withDefaults(job map[string]string) Options {
+	if o.CheckpointInterval == 0 {
+		o.CheckpointInterval = 10 * time.Second
+		if d, err := connector.ParseDuration(job[optionInterval]); err == nil && d > 0 {
+			o.CheckpointInterval = d
+		}
+	}
+	if o.Retained == 0 {
+		o.Retained = checkpoint.DefaultRetained
+		if n, err := strconv.Atoi(job[optionRetained]); err == nil && n > 0 {
+			o.Retained = n
+		}
+	}
+	if o.StateBytes == 0 {
+		o.StateBytes = 256 << 20
+		if n, err := connector.ParseBytes(job[optionState]); err == nil && n > 0 {
+			o.StateBytes = n
+		}
+	}
+	def := func(n *int64, v int64) {
+		if *n == 0 {
+			*n = v
+		}
+	}
+	def(&o.ChannelBytes, 4<<20)
+	def(&o.WriterBytes, 32<<20)
+	def(&o.DeadBytes, 16<<20)
+	if o.MaxUnpublished == 0 {
+		o.MaxUnpublished = checkpoint.DefaultMaxUnpublished
+	}
+	if o.RetryMin == 0 {
+		o.RetryMin = 500 * time.Millisecond
+	}
+	if o.RetryMax == 0 {
+		o.RetryMax = 30 * time.Second
+	}
+	return o
+}

@@ -1,0 +1,428 @@
+package keyed
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/checkpoint"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/exchange"
+	"github.com/millrace/millrace/runtime/expr"
+	"github.com/millrace/millrace/runtime/graph"
+	"github.com/millrace/millrace/runtime/ledger"
+	"github.com/millrace/millrace/runtime/operator"
+	"github.com/millrace/millrace/runtime/state"
+)
+
+// task is one subtask of a stage, on one goroutine.
+type task struct {
+	r       *Stages
+	st      *stagePlan
+	number  int // among all tasks
+	subtask int
+	inbox   *exchange.Inbox
+	ectx    *expr.Context
+	ctx     context.Context
+
+	states  map[graph.NodeID]operator.Keyed
+	results map[graph.NodeID]*operator.Results
+	plain   map[graph.NodeID]operator.Operator
+	rows    map[graph.NodeID]*operator.Rows
+	sinks   map[graph.NodeID]*sinkPart
+	senders map[graph.NodeID][]*exchange.Sender
+	order   []graph.NodeID // of states
+
+	next      uint64 // number of the manifest that what is sealed now goes into
+	watermark int64
+	dead      []checkpoint.DeadResult
+	deadBytes int64
+	asked     bool
+	messages  int
+	// counts of rows that died before they were any sink's, by table.
+	counts map[connector.UUID]*emitted
+
+	// What Status shows.
+	bytes atomic.Int64
+	fired atomic.Int64
+	out   atomic.Int64
+}
+
+// acknowledgement is what a task has at a barrier.
+type acknowledgement struct {
+	task      *task
+	n         uint64
+	blob      []byte
+	watermark int64
+	sealed    []connector.Artifact
+	dead      []checkpoint.DeadResult
+	counts    map[connector.UUID]*emitted
+}
+
+func newTask(r *Stages, st *stagePlan, number, subtask int, inbox *exchange.Inbox) (*task, error) {
+	t := &task{r: r, st: st, number: number, subtask: subtask, inbox: inbox,
+		ectx:   expr.NewContext(r.zone, uint64(number)),
+		states: map[graph.NodeID]operator.Keyed{}, results: map[graph.NodeID]*operator.Results{},
+		plain: map[graph.NodeID]operator.Operator{}, rows: map[graph.NodeID]*operator.Rows{},
+		sinks: map[graph.NodeID]*sinkPart{}, senders: map[graph.NodeID][]*exchange.Sender{},
+		counts: map[connector.UUID]*emitted{}, watermark: batch.NoWatermark}
+	t.fired.Store(batch.NoWatermark)
+	for _, id := range st.nodes {
+		if err := t.add(id); err != nil {
+			return nil, fmt.Errorf("%s: %w", st.name, err)
+		}
+	}
+	return t, nil
+}
+
+// add makes the operator of a node.
+func (t *task) add(id graph.NodeID) error {
+	job := t.r.job
+	n := job.Nodes[id]
+	var in *batch.Schema
+	if len(n.Inputs) > 0 {
+		in = job.Nodes[n.Inputs[0]].Schema
+	}
+	var err error
+	var k operator.Keyed
+	var p operator.Operator
+	switch op := n.Op.(type) {
+	case *graph.Project:
+		p, err = operator.NewProject(op.Exprs, in, n.Schema)
+	case *graph.Filter:
+		p, err = operator.NewFilter(op.Predicate, in)
+	case *graph.Unnest:
+		p, err = operator.NewUnnest(op.Value, op.Outer, op.Ordinality, in, n.Schema)
+	case *graph.WindowAssign:
+		p, err = operator.NewWindowAssign(op.Window, op.Time, in, n.Schema)
+	case *graph.WindowAggregate:
+		k, err = operator.NewWindowAggregate(op, in, n.Schema)
+	case *graph.GroupAggregate:
+		k, err = operator.NewGroupAggregate(op, in, n.Schema, t.subtask)
+	case *graph.WideMerge:
+		var schemas []*batch.Schema
+		for _, i := range n.Inputs {
+			schemas = append(schemas, job.Nodes[i].Schema)
+		}
+		k, err = operator.NewWideMerge(op, schemas, n.Schema)
+	case *graph.Sort:
+		k = operator.NewSort(op, in)
+	case *graph.Limit:
+		k = operator.NewLimit(op)
+	case *graph.Values:
+		if t.subtask == 0 {
+			k, err = operator.NewValues(op, n.Schema)
+		}
+	case *graph.Sink:
+		return t.addSink(id, n)
+	}
+	if err != nil {
+		return err
+	}
+	if p != nil {
+		t.plain[id], t.rows[id] = p, new(operator.Rows)
+	}
+	if k != nil {
+		t.addState(id, k)
+	}
+	return nil
+}
+
+func (t *task) addState(id graph.NodeID, k operator.Keyed) {
+	t.states[id] = k
+	t.order = append(t.order, id)
+	var rows operator.Rows
+	t.results[id] = &operator.Results{
+		Emit: func(b *batch.Batch) error {
+			rows = operator.Rows{Batch: b}
+			return t.deliver(id, &rows, b)
+		},
+		Dead: func(b *batch.Batch, e *batch.ValueError) { t.lose(id, b, e) },
+	}
+}
+
+func (t *task) addSink(id graph.NodeID, n *graph.Node) error {
+	h, ok := t.r.env.Sinks[id]
+	if !ok {
+		return fmt.Errorf("BUG: the sink of table %s is not open", n.Op.(*graph.Sink).Table.Name)
+	}
+	scope := t.r.env.Book.Scope()
+	aid := connector.ArtifactID{Job: scope.Job, Generation: scope.Generation, Table: h.Table.ID, Keyed: true,
+		Subtask: t.r.writers[h.Table.ID], Epoch: t.r.env.JobEpoch}
+	t.r.writers[h.Table.ID]++
+	t.sinks[id] = newSinkPart(t, n, h, aid)
+	return nil
+}
+
+// load takes over what is of the task in saved sections.
+func (t *task) load(sections []state.Section) error {
+	groups := state.RangeOf(t.subtask, t.st.parallelism)
+	for i := range sections {
+		s := &sections[i]
+		for id, k := range t.states {
+			if t.r.plan.statePath(id) != s.Path {
+				continue
+			}
+			if k.Kind() != s.Kind || k.Fingerprint() != s.Fingerprint {
+				return &state.IncompatibleError{Path: s.Path, Reason: fmt.Sprintf("it is of %s with other keys or another window", s.Kind)}
+			}
+			if err := k.Load(s.Payload, groups); err != nil {
+				return fmt.Errorf("restoring %s: %w", s.Path, err)
+			}
+		}
+	}
+	return nil
+}
+
+// run is the task's goroutine.
+func (t *task) run(ctx context.Context) (err error) {
+	t.ctx = ctx
+	defer func() {
+		for _, s := range t.sinks {
+			s.close()
+		}
+	}()
+	for _, s := range t.sinks {
+		if err := s.start(ctx, t.r.opts.WriterBytes); err != nil {
+			return err
+		}
+	}
+	// Stages behind this one know nothing of what it was restored with.
+	if err := t.forward(exchange.Message{Kind: exchange.Watermark, Time: t.outTime()}); err != nil {
+		return err
+	}
+	if t.watermark == batch.MaxWatermark {
+		t.r.post(checkpoint.Ended{Task: t.number})
+	}
+	for {
+		m, err := t.inbox.Recv(ctx)
+		if err != nil {
+			return err
+		}
+		t.ectx.Now = t.r.now().UnixMicro()
+		switch m.Kind {
+		case exchange.Data:
+			err = t.enter(m.Rows)
+		case exchange.Watermark:
+			err = t.advance(m.Time)
+		case exchange.Barrier:
+			err = t.barrier(m.Checkpoint)
+		}
+		if err == nil {
+			err = t.limits()
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", t.st.name, err)
+		}
+	}
+}
+
+// limits keeps the state within its budget. Invariant 8.
+func (t *task) limits() error {
+	if t.messages++; t.messages%16 != 0 {
+		return nil
+	}
+	var n int64
+	for _, k := range t.states {
+		n += k.Bytes()
+	}
+	t.bytes.Store(n)
+	if n > t.r.opts.StateBytes {
+		return &StateLimitError{Stage: t.st.name, Bytes: n, Limit: t.r.opts.StateBytes}
+	}
+	return nil
+}
+
+// enter takes rows out of a channel.
+func (t *task) enter(r *exchange.Rows) error {
+	in := &t.st.inputs[r.Input]
+	if !in.pass {
+		return t.fold(in.to, r)
+	}
+	rows := &operator.Rows{Batch: r.Batch, Sel: r.Sel}
+	for _, c := range t.st.local[in.to.node] {
+		if _, ok := t.states[c.node]; ok {
+			if err := t.fold(c, r); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := t.give(c, rows, r.Batch); err != nil {
+			return err
+		}
+	}
+	return t.send(in.to.node, rows, r.Batch)
+}
+
+func (t *task) fold(c consumer, r *exchange.Rows) error {
+	k := operator.KeyedRows{Input: c.input, Batch: r.Batch, Sel: r.Sel, Hashes: r.Hashes}
+	if r.Origin != nil {
+		k.Topic, k.Partitions = r.Origin.Topic, r.Origin.Partitions
+	}
+	return t.states[c.node].Fold(t.ectx, &k, t.results[c.node])
+}
+
+// deliver passes the rows of a node on. Rows that failed on the way are of root.
+func (t *task) deliver(from graph.NodeID, r *operator.Rows, root *batch.Batch) error {
+	for _, c := range t.st.local[from] {
+		if err := t.give(c, r, root); err != nil {
+			return err
+		}
+	}
+	return t.send(from, r, root)
+}
+
+func (t *task) give(c consumer, r *operator.Rows, root *batch.Batch) error {
+	if s := t.sinks[c.node]; s != nil {
+		t.out.Add(int64(r.Len()))
+		return s.write(t.ctx, r, root)
+	}
+	p := t.plain[c.node]
+	if p == nil {
+		return t.deliver(c.node, r, root) // a union
+	}
+	out := t.rows[c.node]
+	p.Eval(t.ectx, r, out)
+	return t.deliver(c.node, out, root)
+}
+
+func (t *task) send(from graph.NodeID, r *operator.Rows, root *batch.Batch) error {
+	for _, s := range t.senders[from] {
+		for i := range r.Failed {
+			t.lose(from, root, &r.Failed[i])
+		}
+		if r.Len() == 0 {
+			continue
+		}
+		if err := s.Send(t.ctx, r.Batch, r.Sel); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lose gives a row that failed inside the stages to the first table behind it.
+func (t *task) lose(from graph.NodeID, b *batch.Batch, e *batch.ValueError) {
+	n := t.r.plan.sinkBehind(from)
+	if n == nil {
+		return
+	}
+	op := n.Op.(*graph.Sink)
+	if op.OnError == graph.Fail {
+		t.r.fail(&FailError{Table: op.Table.Name, Stage: t.st.name, Reason: e.Code, Column: e.Where, Message: e.Message,
+			Row: appendRow(nil, b, int(e.Row))})
+		return
+	}
+	table := t.r.env.Sinks[n.ID].Table
+	c := t.counts[table.ID]
+	if c == nil {
+		c = &emitted{}
+		t.counts[table.ID] = c
+	}
+	c.dead.Add(ledger.Reason{Code: string(e.Code), Column: e.Where}, 1)
+	if op.OnError == graph.DeadLetter {
+		if err := t.bury(table, b, e); err != nil {
+			t.r.fail(err)
+		}
+	}
+}
+
+// bury keeps a dead row for the next manifest.
+func (t *task) bury(table *ledger.Table, b *batch.Batch, e *batch.ValueError) error {
+	d := checkpoint.DeadResult{Table: table.ID, TableName: table.Name, Stage: t.st.name, Subtask: uint32(t.number),
+		Sequence: uint64(len(t.dead)), Reason: string(e.Code), Column: e.Where, Message: e.Message, Row: appendRow(nil, b, int(e.Row))}
+	t.dead = append(t.dead, d)
+	t.deadBytes += int64(len(d.Row) + len(d.Message) + 128)
+	if t.deadBytes > t.r.opts.DeadBytes {
+		return fmt.Errorf("table %s: more than %d bytes of result rows are dead since the last checkpoint, the last one: %s: %s",
+			table.Name, t.r.opts.DeadBytes, e.Code, e.Message)
+	}
+	if t.deadBytes > t.r.opts.DeadBytes/2 && !t.asked {
+		t.asked = true
+		t.r.post(checkpoint.Trigger{})
+	}
+	return nil
+}
+
+func (t *task) advance(time int64) error {
+	t.watermark = time
+	for _, id := range t.order {
+		if err := t.states[id].Advance(t.ectx, time, t.results[id]); err != nil {
+			return err
+		}
+	}
+	t.fired.Store(time)
+	if err := t.forward(exchange.Message{Kind: exchange.Watermark, Time: t.outTime()}); err != nil {
+		return err
+	}
+	if time == batch.MaxWatermark {
+		t.r.post(checkpoint.Ended{Task: t.number})
+	}
+	return nil
+}
+
+// outTime is the watermark of what the stage emits: a window's results come when
+// the lateness has passed, with the window's time.
+func (t *task) outTime() int64 {
+	if t.watermark == batch.NoWatermark || t.watermark == batch.MaxWatermark {
+		return t.watermark
+	}
+	return t.watermark - t.st.lateness
+}
+
+func (t *task) forward(m exchange.Message) error {
+	if m.Kind == exchange.Watermark && m.Time == batch.NoWatermark {
+		return nil
+	}
+	seen := map[*exchange.Inbox]bool{}
+	for _, ss := range t.senders {
+		for _, s := range ss {
+			// Several edges to one stage share a channel.
+			if seen[s.Inboxes[0]] {
+				continue
+			}
+			seen[s.Inboxes[0]] = true
+			if err := s.Forward(t.ctx, m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// barrier saves everything at checkpoint n.
+func (t *task) barrier(n uint64) error {
+	// What follows the barrier waits in the next stage while this one seals.
+	if err := t.forward(exchange.Message{Kind: exchange.Barrier, Checkpoint: n}); err != nil {
+		return err
+	}
+	a := &acknowledgement{task: t, n: n, watermark: t.watermark, dead: t.dead, counts: t.counts}
+	if t.next != n {
+		return fmt.Errorf("BUG: barrier %d, expected %d", n, t.next)
+	}
+	for _, s := range t.sinks {
+		sealed, counts, err := s.cut(t.ctx)
+		if err != nil {
+			return err
+		}
+		a.sealed = append(a.sealed, sealed...)
+		c := a.counts[s.handle.Table.ID]
+		if c == nil {
+			c = &emitted{}
+			a.counts[s.handle.Table.ID] = c
+		}
+		c.rows += counts.rows
+		c.dead.AddAll(counts.dead)
+	}
+	var sections []state.Section
+	for _, id := range t.order {
+		k := t.states[id]
+		sections = append(sections, state.Section{Path: t.r.plan.statePath(id), Kind: k.Kind(), Fingerprint: k.Fingerprint(), Payload: k.Save()})
+	}
+	a.blob = state.AppendSections(nil, sections)
+	t.next, t.dead, t.deadBytes, t.asked = n+1, nil, 0, false
+	t.counts = map[connector.UUID]*emitted{}
+	t.r.acknowledge(a)
+	return nil
+}

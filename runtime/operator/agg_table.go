@@ -1,0 +1,178 @@
+package operator
+
+import (
+	"encoding/binary"
+
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/expr/fn"
+	"github.com/millrace/millrace/runtime/state"
+	"github.com/millrace/millrace/runtime/types"
+)
+
+// aggTable is keys with their aggregates: the state of one window, or of a GROUP
+// BY without one.
+type aggTable struct {
+	keys *state.Keys
+	accs []fn.Accumulator
+	// reached has, by branch of a wide table, a bit for each slot that a row of
+	// the branch reached; nil elsewhere.
+	reached []batch.Bitmap
+}
+
+func newAggTable(keyTypes []types.Type, accs []fn.Accumulator, branches int) *aggTable {
+	t := &aggTable{keys: state.NewKeys(keyTypes), accs: accs}
+	if branches > 0 {
+		t.reached = make([]batch.Bitmap, branches)
+	}
+	return t
+}
+
+// resize gives every slot its place in the accumulators.
+func (t *aggTable) resize() {
+	n := t.keys.Len()
+	for _, a := range t.accs {
+		a.Resize(n)
+	}
+	for i := range t.reached {
+		for len(t.reached[i]) < batch.BitmapBytes(n) {
+			t.reached[i] = append(t.reached[i], 0)
+		}
+	}
+}
+
+// bytes estimates the memory.
+func (t *aggTable) bytes() int64 {
+	n := t.keys.Bytes()
+	for _, a := range t.accs {
+		n += a.Bytes()
+	}
+	for _, r := range t.reached {
+		n += int64(cap(r))
+	}
+	return n
+}
+
+// save appends the table: hashes, key columns, then by accumulator the state of
+// each slot, then the reached bits.
+func (t *aggTable) save(dst []byte) []byte {
+	dst = state.AppendHashes(dst, t.keys.Hashes())
+	for i := range t.keys.Columns() {
+		dst = state.AppendVec(dst, &t.keys.Columns()[i])
+	}
+	var buf []byte
+	for _, a := range t.accs {
+		for slot := range t.keys.Len() {
+			buf = a.AppendState(buf[:0], slot)
+			dst = state.AppendBytes(dst, buf)
+		}
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(t.reached)))
+	for _, r := range t.reached {
+		dst = state.AppendBytes(dst, r[:batch.BitmapBytes(t.keys.Len())])
+	}
+	return dst
+}
+
+// load takes in what is of the given groups. to says, by accumulator in the
+// saved state, which of the table's it is, -1: none any more; branches likewise.
+func (t *aggTable) load(r *state.Reader, keyTypes []types.Type, groups state.Range, to, branches []int) error {
+	hashes := r.Hashes()
+	cols := make([]*batch.Vec, len(keyTypes))
+	for i := range cols {
+		cols[i] = r.Vec(keyTypes[i])
+		if cols[i].Len != len(hashes) {
+			return state.ErrCorrupt
+		}
+	}
+	sel := batch.Sel{}
+	for i, h := range hashes {
+		if groups.Has(h) {
+			sel = append(sel, int32(i))
+		}
+	}
+	slots := make([]int32, len(hashes))
+	for i := range slots {
+		slots[i] = -1
+	}
+	t.keys.Find(cols, hashes, sel, slots)
+	t.resize()
+	for _, a := range to {
+		for i := range hashes {
+			b := r.Bytes()
+			if r.Err() != nil {
+				return r.Err()
+			}
+			if slots[i] < 0 || a < 0 {
+				continue
+			}
+			if err := t.accs[a].MergeState(int(slots[i]), b); err != nil {
+				return err
+			}
+		}
+	}
+	if n := r.Count(); n != len(branches) {
+		return state.ErrCorrupt
+	}
+	for _, to := range branches {
+		bits := batch.Bitmap(r.Bytes())
+		if len(bits) < batch.BitmapBytes(len(hashes)) {
+			return state.ErrCorrupt
+		}
+		for i := range hashes {
+			if slots[i] >= 0 && to >= 0 && bits.Get(i) {
+				t.reached[to].Set(int(slots[i]))
+			}
+		}
+	}
+	return r.Err()
+}
+
+// appendTexts and readTexts are the names of accumulators in saved state: one
+// slot of state for each canonical call text, so that adding a call keeps the
+// others.
+func appendTexts(dst []byte, texts []string) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(texts)))
+	for _, s := range texts {
+		dst = state.AppendBytes(dst, s)
+	}
+	return dst
+}
+
+func readTexts(r *state.Reader, own []string) []int {
+	to := make([]int, r.Count())
+	for i := range to {
+		to[i] = -1
+		s := r.String()
+		for k := range own {
+			if own[k] == s {
+				to[i] = k
+			}
+		}
+	}
+	return to
+}
+
+// slotsOf is the slots of a chunk as the accumulators and Take want them.
+func slotsOf(from, to int, buf []int32) []int32 {
+	buf = buf[:0]
+	for s := from; s < to; s++ {
+		buf = append(buf, int32(s))
+	}
+	return buf
+}
+
+func typesAt(s *batch.Schema, cols []int) []types.Type {
+	out := make([]types.Type, len(cols))
+	for i, c := range cols {
+		out[i] = s.Fields[c].Type
+	}
+	return out
+}
+
+func colsAt(b *batch.Batch, cols []int, out []*batch.Vec) []*batch.Vec {
+	out = out[:0]
+	for _, c := range cols {
+		out = append(out, &b.Cols[c])
+	}
+	return out
+}

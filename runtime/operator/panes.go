@@ -1,0 +1,211 @@
+package operator
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/graph"
+	"github.com/millrace/millrace/runtime/state"
+	"github.com/millrace/millrace/runtime/types"
+	"github.com/millrace/millrace/runtime/watermark"
+)
+
+// FiredError says that a row came for a window that has been emitted: whoever
+// handed it over did not keep the rules of lateness.
+type FiredError struct {
+	// EndTime is the window's end and Watermark what the stage has fired up to,
+	// both in ms.
+	EndTime, Watermark int64
+}
+
+func (e *FiredError) Error() string {
+	return fmt.Sprintf("BUG: a row of the window that ends at %d ms was handed over after the watermark %d ms had fired it", e.EndTime, e.Watermark)
+}
+
+// panes are the open windows of a subtask, each with a table that is dropped
+// whole when it fires.
+type panes struct {
+	window   graph.Window
+	lateness int64
+	fired    int64
+	keyTypes []types.Type
+	open     []*pane // by end
+	make     func() *aggTable
+	last     *pane
+	sels     []paneRows
+}
+
+type pane struct {
+	Span
+	*aggTable
+}
+
+type paneRows struct {
+	p   *pane
+	sel batch.Sel
+}
+
+func newPanes(w graph.Window, lateness int64, keyTypes []types.Type, make func() *aggTable) *panes {
+	return &panes{window: w, lateness: lateness, fired: batch.NoWatermark, keyTypes: keyTypes, make: make}
+}
+
+// of finds or makes the pane of a window.
+func (p *panes) of(s Span) (*pane, error) {
+	if p.last != nil && p.last.Span == s {
+		return p.last, nil
+	}
+	at, ok := slices.BinarySearchFunc(p.open, s, func(x *pane, s Span) int { return compareSpans(x.Span, s) })
+	if !ok {
+		if watermark.Late(p.fired, s.EndTime, p.lateness) {
+			return nil, &FiredError{s.EndTime, p.fired}
+		}
+		p.open = slices.Insert(p.open, at, &pane{s, p.make()})
+	}
+	p.last = p.open[at]
+	return p.last, nil
+}
+
+// compareSpans orders windows by when they fire.
+func compareSpans(a, b Span) int {
+	switch {
+	case a.EndTime != b.EndTime:
+		if a.EndTime < b.EndTime {
+			return -1
+		}
+		return 1
+	case a.Start < b.Start:
+		return -1
+	case a.Start > b.Start:
+		return 1
+	}
+	return 0
+}
+
+// split divides rows by window. time has no NULL and no error in sel.
+func (p *panes) split(ws *Windows, time *batch.Vec, sel batch.Sel) ([]paneRows, error) {
+	p.sels = p.sels[:0]
+	k := -1
+	for _, row := range sel {
+		ts, i := time, int(row)
+		for ts.Enc == batch.Dict {
+			ts, i = ts.Dict, int(ts.Codes[i])
+		}
+		pn, err := p.of(ws.Of(ts.Int64(i)))
+		if err != nil {
+			return nil, err
+		}
+		if k < 0 || p.sels[k].p != pn {
+			k = slices.IndexFunc(p.sels, func(x paneRows) bool { return x.p == pn })
+			if k < 0 {
+				k = p.more(pn)
+			}
+		}
+		p.sels[k].sel = append(p.sels[k].sel, row)
+	}
+	return p.sels, nil
+}
+
+func (p *panes) more(pn *pane) int {
+	k := len(p.sels)
+	if k < cap(p.sels) {
+		p.sels = p.sels[:k+1]
+		p.sels[k].p, p.sels[k].sel = pn, p.sels[k].sel[:0]
+	} else {
+		p.sels = append(p.sels, paneRows{p: pn, sel: batch.Sel{}})
+	}
+	return k
+}
+
+// due takes out the panes that a watermark fires, in order of their ends.
+func (p *panes) due(time int64) []*pane {
+	n := 0
+	for n < len(p.open) && (time == batch.MaxWatermark || watermark.Late(time, p.open[n].EndTime, p.lateness)) {
+		n++
+	}
+	out := slices.Clone(p.open[:n])
+	p.open = slices.Delete(p.open, 0, n)
+	p.last = nil
+	p.fired = max(p.fired, time)
+	return out
+}
+
+func (p *panes) bytes() int64 {
+	var n int64
+	for _, x := range p.open {
+		n += x.bytes()
+	}
+	return n
+}
+
+// save appends the watermark, then each pane: its window and table.
+func (p *panes) save(dst []byte) []byte {
+	dst = binary.AppendVarint(dst, p.fired)
+	dst = binary.AppendUvarint(dst, uint64(len(p.open)))
+	for _, x := range p.open {
+		dst = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(dst, x.Start), x.End), x.EndTime)
+		dst = x.aggTable.save(dst)
+	}
+	return dst
+}
+
+func (p *panes) load(r *state.Reader, groups state.Range, to, branches []int) error {
+	p.fired = max(p.fired, r.Varint())
+	for range r.Count() {
+		s := Span{Start: r.Varint(), End: r.Varint(), EndTime: r.Varint()}
+		if err := r.Err(); err != nil {
+			return err
+		}
+		x, err := p.of(s)
+		if err != nil {
+			return state.ErrCorrupt
+		}
+		if err := x.load(r, p.keyTypes, groups, to, branches); err != nil {
+			return err
+		}
+	}
+	if r.Rest() > 0 {
+		return state.ErrCorrupt
+	}
+	p.open = slices.DeleteFunc(p.open, func(x *pane) bool { return x.keys.Len() == 0 })
+	p.last = nil
+	return r.Err()
+}
+
+// fingerprint is what the panes' state depends on.
+func (p *panes) fingerprint() uint64 {
+	zone := ""
+	if p.window.Zone != nil {
+		zone = p.window.Zone.String()
+	}
+	return state.Fingerprint(p.keyTypes, fmt.Sprintf("TUMBLE %d %d %s", p.window.Size, p.window.Offset, zone))
+}
+
+// putBound fills a column with one bound of a window: the wall clock in
+// TIMESTAMP, the instant in TIMESTAMP_LTZ columns.
+func putBound(v *batch.Vec, t types.Type, n int, wall, instant int64) {
+	v.Reset(t, n)
+	if t.Kind == types.TimestampLTZ {
+		wall = instant
+	}
+	wall *= t.UnitsPerSecond() / 1000
+	for i := range v.I64 {
+		v.I64[i] = wall
+	}
+}
+
+// putBounds fills window_start and window_end, and window_time where there is a
+// third column.
+func putBounds(cols []batch.Vec, fields []types.Field, n int, s Span) {
+	for i := range cols {
+		switch i {
+		case 0:
+			putBound(&cols[i], fields[i].Type, n, s.Start, s.EndTime-(s.End-s.Start))
+		case 1:
+			putBound(&cols[i], fields[i].Type, n, s.End, s.EndTime)
+		case 2:
+			putBound(&cols[i], fields[i].Type, n, s.End-1, s.EndTime-1)
+		}
+	}
+}
