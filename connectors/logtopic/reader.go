@@ -185,9 +185,11 @@ func (r *reader) Next(ctx context.Context, b *batch.Batch, maxRows, maxBytes int
 		r.decode(b, maxRows, began+int64(maxBytes))
 	}
 	r.a.Finish()
-	switch {
-	case len(b.Runs) > 0:
+	if len(b.Runs) > 0 {
 		return nil
+	}
+	r.Release() // nobody asks for records of no batch
+	switch {
 	case r.err != nil:
 		err := r.err
 		if ctx.Err() != nil {
@@ -348,7 +350,7 @@ func (r *reader) unreadable(err error) {
 	if first > rb.LastOffset() || first >= sp.end {
 		return
 	}
-	sp.next = first
+	sp.next = first + 1
 	r.a.Note(first, batch.CodeMalformed, "", fmt.Sprintf("offsets %d to %d are in a record batch that cannot be unpacked: %v", first, rb.LastOffset(), err))
 	r.notes++
 }
