@@ -213,7 +213,7 @@ func (o *output) sort(intents []*ledger.Intent, failed []connector.Artifact, out
 	return again, gone, nil
 }
 
-func (o *output) ambiguous(intents []*ledger.Intent, id connector.ArtifactID, gone bool) error {
+func (o *output) ambiguous(intents []*ledger.Intent, id connector.ArtifactID, gone bool) *AmbiguousError {
 	e := &AmbiguousError{Table: o.cfg.Table.Name, Gone: gone}
 	for _, in := range intents {
 		for i := range in.Artifacts {
@@ -240,7 +240,9 @@ func (o *output) wholly(intents []*ledger.Intent, gone map[connector.ArtifactID]
 		case n == len(in.Artifacts):
 			out = append(out, in)
 		case n > 0:
-			return nil, o.ambiguous(intents, in.ID(), false)
+			e := o.ambiguous(intents, in.ID(), false)
+			e.Partly = true
+			return nil, e
 		}
 	}
 	return out, nil

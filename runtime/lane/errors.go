@@ -65,16 +65,19 @@ type AmbiguousError struct {
 	// Intents are those in question, with their offsets.
 	Intents []*ledger.Intent
 	// Gone: nothing of them is left, staged or published, and no refusal
-	// explains it; else the sink cannot say now.
-	Gone bool
+	// explains it. Partly: the sink refused a part after others, which share
+	// records with it, were published. Neither: the sink cannot say now.
+	Gone, Partly bool
 }
 
 func (e *AmbiguousError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "table %s: ", e.Table)
-	if e.Gone {
+	switch {
+	case e.Gone:
 		b.WriteString("sealed artefacts are neither staged nor published: ")
-	} else {
+	case e.Partly:
+		b.WriteString("the sink refused a part of artefacts that share records, and another part is published: ")
+	default:
 		b.WriteString("it cannot be known whether artefacts were published: ")
 	}
 	for i, in := range e.Intents {

@@ -38,9 +38,11 @@ type setup struct {
 	options lane.Options
 	onError graph.ErrorPolicy
 	notNull graph.ErrorPolicy
-	// negate makes the job's WHERE "ok IS NOT TRUE": the edited job.
+	// noWhere drops the WHERE: the edited job.
 	noWhere bool
-	clock   slot.Clock
+	// required makes column v of the tables NOT NULL.
+	required bool
+	clock    slot.Clock
 	// set numbers and partitions of the lane.
 	partitions []connector.Partition
 	exchange   lane.Exchange
@@ -63,7 +65,9 @@ func (s *setup) job() *graph.Job {
 			in = add(&graph.Filter{Predicate: column(topicSchema, 2)}, topicSchema, in)
 		}
 		in = add(&graph.Project{Exprs: []expr.Expr{column(topicSchema, 0), column(topicSchema, 1), column(topicSchema, 3)}}, tableSchema, in)
-		add(&graph.Sink{Table: lanetest.Table(name, tableSchema)}, tableSchema, in)
+		tab := lanetest.Table(name, tableSchema)
+		tab.Columns[2].Type.Nullable = !s.required
+		add(&graph.Sink{Table: tab}, tableSchema, in)
 	}
 	return j
 }

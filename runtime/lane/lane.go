@@ -462,3 +462,19 @@ func (o *output) close() {
 		o.exch.inlet.Close()
 	}
 }
+
+// Quiesce waits until no goroutine of the lane's drives runs: everything that
+// was due when it was called has been done. For tests that move a clock.
+func (l *Lane) Quiesce() {
+	l.mu.Lock()
+	var members []*slot.Member
+	if l.att != nil {
+		for _, d := range l.att.drives {
+			members = append(members, d.member)
+		}
+	}
+	l.mu.Unlock()
+	for _, m := range members {
+		<-m.Idle()
+	}
+}

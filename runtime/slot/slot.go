@@ -352,3 +352,10 @@ func (m *Member) moveTo(to *Slot) {
 	to.mu.Unlock()
 	m.slot = to
 }
+
+// Idle is closed once the member does not run.
+func (m *Member) Idle() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.idle
+}

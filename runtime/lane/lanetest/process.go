@@ -38,6 +38,8 @@ type Process struct {
 	after   bool
 	crashed chan struct{}
 	fault   Fault
+	unknown bool
+	blocked map[string]<-chan struct{} // by "table operation"
 }
 
 // Fault decides about an operation before it has an effect. With an error it
@@ -61,6 +63,38 @@ func (p *Process) SetFault(f Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fault = f
+}
+
+// SetUnknown makes every Resolve answer that it cannot be known.
+func (p *Process) SetUnknown(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.unknown = on
+}
+
+// SetTableFault makes an operation of one table hang until a channel is
+// closed.
+func (p *Process) SetTableFault(table, op string, until <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.blocked == nil {
+		p.blocked = map[string]<-chan struct{}{}
+	}
+	p.blocked[table+" "+op] = until
+}
+
+// hang waits as SetTableFault says.
+func (p *Process) hang(table, op string) {
+	p.mu.Lock()
+	until := p.blocked[table+" "+op]
+	p.mu.Unlock()
+	if until == nil {
+		return
+	}
+	select {
+	case <-until:
+	case <-p.crashed:
+	}
 }
 
 // Crash makes the process crash now.

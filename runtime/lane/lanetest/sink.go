@@ -151,6 +151,7 @@ func (s *Sink) OpenWriter(_ context.Context, a connector.Attempt) (connector.Wri
 
 // Publish implements connector.Committer.
 func (s *Sink) Publish(_ context.Context, as []connector.Artifact) []error {
+	s.p.hang(s.name, "publish")
 	errs := make([]error, len(as))
 	for i, a := range as {
 		errs[i] = s.p.op("publish", func() error {
@@ -180,6 +181,8 @@ func (s *Sink) Resolve(_ context.Context, as []connector.Artifact) ([]connector.
 		defer s.t.mu.Unlock()
 		for i, a := range as {
 			switch {
+			case s.p.unknown:
+				out[i] = connector.Unknown
 			case s.t.published[a.Header.ID] != nil:
 				out[i] = connector.Published
 			case s.t.staged[a.Header.ID] != nil:
