@@ -51,16 +51,87 @@ func literalText(v *batch.Vec) string {
 
 // String implements Expr.
 func (e *Call) String() string {
-	f := e.Fn
+	f, a := e.Fn, e.Args
 	switch {
-	case f.Infix && len(e.Args) == 2:
-		return operand(e.Args[0]) + " " + f.Name + " " + operand(e.Args[1])
-	case f.Postfix && len(e.Args) == 1:
-		return operand(e.Args[0]) + " " + f.Name
-	case f.Name == "ITEM":
-		return operand(e.Args[0]) + "[" + e.Args[1].String() + "]"
+	case f.Infix && len(a) == 2:
+		return operand(a[0]) + " " + f.Name + " " + operand(a[1])
+	case f.Postfix && len(a) == 1:
+		return operand(a[0]) + " " + f.Name
+	case f.Syntax != nil && strings.HasPrefix(f.Syntax[0], "CURRENT_"), f.Name == "LOCALTIME", f.Name == "LOCALTIMESTAMP":
+		return f.Name
 	}
-	return f.Name + "(" + join(e.Args) + ")"
+	if s, ok := e.keywordText(); ok {
+		return s
+	}
+	return f.Name + "(" + join(a) + ")"
+}
+
+// keywordText spells the functions that SQL writes with keywords.
+func (e *Call) keywordText() (string, bool) {
+	a := e.Args
+	word := func(i int) string { return strings.Trim(a[i].String(), "'") }
+	switch e.Fn.Name {
+	case "ITEM":
+		return operand(a[0]) + "[" + a[1].String() + "]", true
+	case "NOT":
+		return "NOT " + operand(a[0]), true
+	case "NEGATE":
+		return "-" + operand(a[0]), true
+	case "LIKE":
+		return operand(a[0]) + " LIKE " + operand(a[1]) + " ESCAPE " + a[2].String(), true
+	case "IS JSON":
+		return operand(a[0]) + " IS JSON " + word(1), true
+	case "POSITION":
+		return "POSITION(" + a[0].String() + " IN " + a[1].String() + ")", true
+	case "EXTRACT":
+		return "EXTRACT(" + word(0) + " FROM " + a[1].String() + ")", true
+	case "TIMESTAMPADD", "TIMESTAMPDIFF":
+		return e.Fn.Name + "(" + word(0) + ", " + join(a[1:]) + ")", true
+	case "FLOOR", "CEIL":
+		if len(a) == 2 {
+			return e.Fn.Name + "(" + a[0].String() + " TO " + word(1) + ")", true
+		}
+	case "JSON_VALUE":
+		return e.jsonText(2, 3, 4, 5), len(a) > 2
+	case "JSON_QUERY":
+		s := e.Fn.Name + "(" + join(a[:2])
+		if len(a) > 2 && word(2) == "WITHOUT" {
+			s += " WITHOUT ARRAY WRAPPER"
+		} else if len(a) > 2 {
+			s += " WITH " + word(2) + " ARRAY WRAPPER"
+		}
+		if len(a) > 3 {
+			s += " " + word(3) + " ON EMPTY"
+		}
+		if len(a) > 4 {
+			s += " " + word(4) + " ON ERROR"
+		}
+		return s + ")", len(a) > 2
+	case "JSON_EXISTS":
+		if len(a) > 2 {
+			return e.Fn.Name + "(" + join(a[:2]) + " " + word(2) + " ON ERROR)", true
+		}
+	}
+	return "", false
+}
+
+// jsonText spells the clauses of JSON_VALUE by the places of their arguments.
+func (e *Call) jsonText(empty, emptyDefault, failed, failedDefault int) string {
+	a := e.Args
+	s := e.Fn.Name + "(" + join(a[:2])
+	clause := func(how, def int, when string) {
+		if how >= len(a) {
+			return
+		}
+		w := strings.Trim(a[how].String(), "'")
+		if w == "DEFAULT" && def < len(a) {
+			w += " " + a[def].String()
+		}
+		s += " " + w + " ON " + when
+	}
+	clause(empty, emptyDefault, "EMPTY")
+	clause(failed, failedDefault, "ERROR")
+	return s + ")"
 }
 
 // operand is the text of an operand of an operator, in parentheses where it
@@ -70,7 +141,7 @@ func operand(e Expr) string {
 	case *Logic, *In:
 		return "(" + e.String() + ")"
 	case *Call:
-		if e.Fn.Infix && len(e.Args) == 2 || e.Fn.Postfix {
+		if e.Fn.Infix || e.Fn.Postfix || e.Fn.Name == "NOT" || e.Fn.Name == "NEGATE" {
 			return "(" + e.String() + ")"
 		}
 	}
