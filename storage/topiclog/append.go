@@ -86,6 +86,9 @@ func (r *request) checkBatches(trusted bool, maxBytes int) error {
 	if len(r.batches) == 0 {
 		return fmt.Errorf("%w: nothing to append", ErrInvalidBatch)
 	}
+	if len(r.batches) > maxBatchLimit {
+		return fmt.Errorf("%w: %d bytes in one request, at most %d", ErrTooLarge, len(r.batches), maxBatchLimit)
+	}
 	for rest := r.batches; len(rest) > 0; {
 		var b record.Batch
 		var err error

@@ -156,15 +156,17 @@ func (c *committer) reopen() (written bool, err error) {
 // snapshot rewrites the manifest. Failing to costs nothing but space, unless the
 // log says that it is out of use.
 func (c *committer) snapshot() {
-	n := int64(0)
+	edits := c.s.dump()
 	err := c.log.Snapshot(func(emit func(uint16, []byte) error) error {
-		return c.s.dump(func(e manifest.Edit) error {
-			n++
-			return emit(e.Kind, e.Payload)
-		})
+		for _, e := range edits {
+			if err := emit(e.Kind, e.Payload); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err == nil {
-		c.entries = n
+		c.entries = int64(len(edits))
 		return
 	}
 	c.s.opts.Logger.Warn("rewriting the manifest failed", "error", err)

@@ -382,7 +382,11 @@ func (r *replayer) settle() {
 		next := p.next
 		if unclean {
 			// Invariant: what a reader may have seen is never given again.
-			next = max(next, known[p.id], r.cut[p]+1)
+			next = max(next, r.cut[p]+1)
+			// A cursor far beyond the end is a mistake of whoever set it.
+			if k := known[p.id]; k <= next+2*reserveStep {
+				next = max(next, k)
+			}
 			if p.reserved > 0 {
 				next = max(next, p.reserved)
 			}

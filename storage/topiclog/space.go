@@ -32,7 +32,7 @@ func (s *Store) makeReserve() {
 		if err != nil {
 			return err
 		}
-		err = f.Preallocate(0, s.opts.ReserveBytes)
+		err = vfs.Allocate(f, s.opts.ReserveBytes)
 		return errors.Join(err, f.Close())
 	}()
 	if err != nil {

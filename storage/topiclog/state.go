@@ -281,9 +281,10 @@ func (p *partition) dropDamage(through int64) {
 	p.damage = slices.Clone(p.damage[n:])
 }
 
-// dump emits the whole state for a rewrite of the manifest. The committer calls
-// it between rounds.
-func (s *Store) dump(emit func(manifest.Edit) error) error {
+// dump lists the whole state for a rewrite of the manifest. The committer calls
+// it between rounds; it only copies, so that no lock is held while the file is
+// written.
+func (s *Store) dump() []manifest.Edit {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, sh := range s.shards {
@@ -291,23 +292,11 @@ func (s *Store) dump(emit func(manifest.Edit) error) error {
 		defer sh.mu.Unlock()
 	}
 	all := []manifest.Edit{storeEdit(s.id, len(s.shards), s.createdMs), nextPartitionEdit(s.nextPart)}
-	flush := func() error {
-		for _, e := range all {
-			if err := emit(e); err != nil {
-				return err
-			}
-		}
-		all = all[:0]
-		return nil
-	}
 	segParts := map[*segmentInfo][]segPart{}
 	for _, t := range s.sortedTopics() {
 		all = append(all, t.edit())
 		for _, p := range t.parts {
 			p.dumpTo(&all, segParts)
-		}
-		if err := flush(); err != nil {
-			return err
 		}
 	}
 	segs := slices.SortedFunc(maps.Keys(segParts), func(a, b *segmentInfo) int { return int(int64(a.id) - int64(b.id)) })
@@ -337,7 +326,7 @@ func (s *Store) dump(emit func(manifest.Edit) error) error {
 	for _, h := range s.sortedHolds() {
 		all = append(all, holdEdit(h))
 	}
-	return flush()
+	return all
 }
 
 func (p *partition) dumpTo(all *[]manifest.Edit, segParts map[*segmentInfo][]segPart) {

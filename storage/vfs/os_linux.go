@@ -45,3 +45,15 @@ func pwriteDontCache(f *os.File, p []byte, off int64) (int, error) {
 		}
 	}
 }
+
+// Allocate takes up blocks without writing them; see Allocate the function.
+func (f *osFile) Allocate(size int64) error {
+	err := unix.Fallocate(int(f.Fd()), 0, 0, size)
+	if err == unix.EOPNOTSUPP || err == unix.ENOSYS {
+		return ErrNotSupported
+	}
+	if err != nil {
+		return &os.PathError{Op: "fallocate", Path: f.Name(), Err: err}
+	}
+	return nil
+}

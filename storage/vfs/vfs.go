@@ -80,6 +80,21 @@ func SetDontCache(f File, on bool) {
 	}
 }
 
+// Allocate makes a file take up size bytes of the disk, as cheaply as the
+// filesystem can: the content behind the present end is zeros.
+func Allocate(f File, size int64) error {
+	if a, ok := f.(interface{ Allocate(size int64) error }); ok {
+		if err := a.Allocate(size); !errors.Is(err, ErrNotSupported) {
+			return err
+		}
+	}
+	info, err := f.Stat()
+	if err != nil || info.Size() >= size {
+		return err
+	}
+	return f.Preallocate(info.Size(), size-info.Size())
+}
+
 // NewUncached returns a filesystem whose files all have the hint SetDontCache.
 func NewUncached(fsys FS) FS { return uncachedFS{fsys} }
 

@@ -308,3 +308,29 @@ func TestOverlayLeavesTheBaseAlone(t *testing.T) {
 		t.Errorf("base %q, was %q", after, before)
 	}
 }
+
+func TestAllocate(t *testing.T) {
+	for name, fsys := range map[string]vfs.FS{"os": vfs.NewOS(), "mem": vfs.NewMem(), "limited": vfs.NewLimited(vfs.NewMem(), 100_000)} {
+		dir := "/"
+		if name == "os" {
+			dir = t.TempDir()
+		}
+		f, err := fsys.Create(fsys.Join(dir, "f"))
+		check(t, err)
+		_, err = f.Write([]byte("abc"))
+		check(t, err)
+		check(t, vfs.Allocate(f, 50_000))
+		check(t, vfs.Allocate(f, 10))
+		b, err := vfs.ReadFile(fsys, fsys.Join(dir, "f"))
+		check(t, err)
+		if len(b) != 50_000 || strings.TrimRight(string(b), "\x00") != "abc" {
+			t.Errorf("%s: %d bytes", name, len(b))
+		}
+		if name == "limited" {
+			if err := vfs.Allocate(f, 200_000); !errors.Is(err, syscall.ENOSPC) {
+				t.Errorf("over the limit: %v", err)
+			}
+		}
+		check(t, f.Close())
+	}
+}
