@@ -34,9 +34,6 @@ type StageConfig struct {
 	Inboxes []*Inbox
 	// Watermark that the stage was restored with.
 	Watermark int64
-	// Mixed: the tasks have other channels, too. Such a stage is never left to
-	// those alone, however idle the lanes are.
-	Mixed     bool
 	Entrances []EntranceConfig
 }
 
@@ -270,7 +267,7 @@ func (e *Entrance) missing() string {
 	}
 	seen := map[string]bool{}
 	for _, l := range e.gate.cfg.Lanes() {
-		if !slices.Contains(e.cfg.Sources, l.Source) {
+		if l.Retired || !slices.Contains(e.cfg.Sources, l.Source) {
 			continue
 		}
 		if e.gate.expected != nil && !e.gate.expected[l.ID] {

@@ -194,13 +194,12 @@ func (r *Stages) record(ctx context.Context, m *checkpoint.Manifest) error {
 	if err := r.bury(ctx, m); err != nil {
 		return err
 	}
-	for {
-		facts := r.facts(m)
-		err := r.env.Book.Append(ctx, facts...)
-		if errors.Is(err, connector.ErrFenced) && r.env.Book.JobEpoch() <= r.env.JobEpoch {
-			continue // a lane has begun an attempt since its epoch was read
+	for tries := 0; ; tries++ {
+		err := r.env.Book.Append(ctx, r.facts(m)...)
+		// A lane may have begun an attempt since its epoch was read.
+		if !errors.Is(err, connector.ErrFenced) || tries == 100 {
+			return err
 		}
-		return err
 	}
 }
 

@@ -270,7 +270,7 @@ func (r *Stages) stage(s *stagePlan, time int64, inboxes [][]*exchange.Inbox, ch
 	if !lanes && len(s.upstream) > 0 {
 		return nil
 	}
-	cfg := exchange.StageConfig{Name: s.name, Inboxes: inboxes[s.id], Watermark: time, Mixed: len(s.upstream) > 0}
+	cfg := exchange.StageConfig{Name: s.name, Inboxes: inboxes[s.id], Watermark: time}
 	for i, in := range s.inputs {
 		if !in.lanes {
 			continue

@@ -1,0 +1,432 @@
+package keyed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/checkpoint"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/engine"
+	"github.com/millrace/millrace/runtime/expr"
+	"github.com/millrace/millrace/runtime/expr/fn"
+	"github.com/millrace/millrace/runtime/graph"
+	"github.com/millrace/millrace/runtime/lane"
+	"github.com/millrace/millrace/runtime/ledger"
+	"github.com/millrace/millrace/runtime/operator"
+	"github.com/millrace/millrace/runtime/types"
+	"github.com/millrace/millrace/runtime/watermark"
+)
+
+// event is an input row: NULL where a pointer is nil.
+type event struct {
+	uid *int64
+	ts  int64 // ms
+	v   *int64
+	s   string
+}
+
+func num(x int64) *int64 { return &x }
+
+// feed is one lane's input: a topic with partitions, read as a table.
+type feed struct {
+	name  string
+	parts [][]event
+}
+
+func (f *feed) topic() (u connector.UUID) { copy(u[:], "topic "+f.name); return u }
+func (f *feed) lane() connector.LaneID    { return connector.LaneID{Topic: f.topic()} }
+
+var eventSchema = &batch.Schema{Fields: []types.Field{
+	{Name: "uid", Type: types.NewBigInt()}, {Name: "ts", Type: types.NewTimestamp(3)},
+	{Name: "v", Type: types.NewBigInt()}, {Name: "s", Type: types.NewString()}}}
+
+// builder puts a graph together.
+type builder struct{ job *graph.Job }
+
+func newBuilder() *builder {
+	return &builder{job: &graph.Job{Name: "test", Bounded: true, Zone: time.UTC}}
+}
+
+func (b *builder) add(op graph.Op, schema *batch.Schema, time int, path string, in ...graph.NodeID) graph.NodeID {
+	id := graph.NodeID(len(b.job.Nodes))
+	b.job.Nodes = append(b.job.Nodes, &graph.Node{ID: id, Op: op, Inputs: in, Schema: schema, Path: path, TimeColumn: time})
+	return id
+}
+
+func (b *builder) source(name string) graph.NodeID {
+	return b.add(&graph.Source{Table: &connector.Table{Name: name}}, eventSchema, 1, "")
+}
+
+func (b *builder) exchange(in graph.NodeID, parallelism int, keys ...int) graph.NodeID {
+	n := b.job.Nodes[in]
+	return b.add(&graph.Exchange{Keys: keys, Parallelism: parallelism}, n.Schema, n.TimeColumn, "", in)
+}
+
+func (b *builder) sink(name string, in ...graph.NodeID) graph.NodeID {
+	s := b.job.Nodes[in[0]].Schema
+	t := &connector.Table{Name: name}
+	for _, f := range s.Fields {
+		t.Columns = append(t.Columns, connector.Column{Field: f})
+	}
+	return b.add(&graph.Sink{Table: t}, s, b.job.Nodes[in[0]].TimeColumn, "", in...)
+}
+
+func call(t testing.TB, text, name string, schema *batch.Schema, cols ...int) graph.Aggregate {
+	t.Helper()
+	lib, err := fn.NewLibrary(fn.LibraryOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, ok := lib.Aggregate(name)
+	if !ok {
+		t.Fatalf("no aggregate %s", name)
+	}
+	a := graph.Aggregate{Name: text, Text: text}
+	var args []fn.Arg
+	for _, c := range cols {
+		col := expr.NewColumn(schema, c)
+		a.Args, args = append(a.Args, col), append(args, fn.Arg{Type: col.T})
+	}
+	if a.Bound, err = f.Bind(args, fn.AggOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func outSchema(keys []types.Field, aggs []graph.Aggregate, window bool) *batch.Schema {
+	s := &batch.Schema{Fields: slices.Clone(keys)}
+	for _, a := range aggs {
+		s.Fields = append(s.Fields, types.Field{Name: a.Name, Type: a.Bound.Return})
+	}
+	if window {
+		for _, n := range []string{"window_start", "window_end", "window_time"} {
+			s.Fields = append(s.Fields, types.Field{Name: n, Type: types.NewTimestamp(3)})
+		}
+	}
+	return s
+}
+
+// scenario is a job with its input, to be run in processes of a world.
+type scenario struct {
+	t     testing.TB
+	job   *graph.Job
+	feeds []*feed
+	// delay is that of the WATERMARK, ms.
+	delay int64
+	// window and lateness are what lanes need to decide lateness; nil: nothing is.
+	window   *graph.Window
+	lateness int64
+	sinks    map[string]sinkOptions
+	opts     Options
+}
+
+// run is one life: it ends when the job is done or the process has died.
+func (s *scenario) run(p *process, seed uint64) (*ledger.Book, error) {
+	ctx := context.Background()
+	l, err := ledger.OpenLedger(ctx, memLedger{p})
+	if err != nil {
+		return nil, err
+	}
+	scope := ledger.Scope{Job: connector.UUID{9}, Generation: 1}
+	book := l.Book(scope)
+	epoch := book.JobEpoch() + 1
+	if err := book.Append(ctx, &ledger.Start{Epoch: epoch}); err != nil {
+		return book, err
+	}
+	env := engine.KeyedEnv{Book: book, DeadLetters: memDead{p}, JobEpoch: epoch, Sinks: map[graph.NodeID]engine.SinkHandle{},
+		Outputs: map[graph.NodeID]connector.UUID{}}
+	for _, n := range s.job.Nodes {
+		switch op := n.Op.(type) {
+		case *graph.Exchange:
+			id := connector.UUID{0xe, byte(n.ID)}
+			env.Outputs[n.ID] = id
+			if err := book.Append(ctx, &ledger.Table{Name: fmt.Sprintf("exchange %d", n.ID), ID: id, Exchange: true}); err != nil {
+				return book, err
+			}
+		case *graph.Sink:
+			tab := &ledger.Table{Name: op.Table.Name}
+			copy(tab.ID[:], "table "+op.Table.Name)
+			env.Sinks[n.ID] = engine.SinkHandle{Table: tab, Sink: &memSink{p: p, name: op.Table.Name, o: s.sinks[op.Table.Name]}}
+			if err := book.Append(ctx, tab); err != nil {
+				return book, err
+			}
+		}
+	}
+	for _, f := range s.feeds {
+		parts := make([]int32, len(f.parts))
+		for i := range parts {
+			parts[i] = int32(i)
+		}
+		if err := book.Append(ctx, &ledger.Lane{ID: f.lane(), Topic: f.name, Source: f.name, Partitions: parts},
+			&ledger.Open{Lane: f.lane(), Epoch: epoch}); err != nil {
+			return book, err
+		}
+	}
+	opts := s.opts
+	opts.CheckpointInterval, opts.RetryMin = -1, time.Millisecond
+	factory := &Factory{Store: func(ledger.Scope) checkpoint.Store { return memCheckpoints{p, p.w.checkpoints.Handle()} }, Options: opts}
+	st, err := factory.OpenStages(ctx, s.job, env)
+	if err != nil {
+		return book, err
+	}
+	s.lanes(st, epoch, seed)
+	select {
+	case <-st.Done():
+	case <-p.dying:
+		st.Kill()
+	case <-time.After(20 * time.Second):
+		status := st.Status()
+		st.Kill()
+		return book, fmt.Errorf("the stages do not end: %+v", status)
+	}
+	return book, st.Err()
+}
+
+// lanes hands everything over and comes back when that is done or refused.
+func (s *scenario) lanes(st *Stages, epoch uint64, seed uint64) {
+	var wg sync.WaitGroup
+	for id, n := range s.job.Nodes {
+		ex, ok := n.Op.(*graph.Exchange)
+		if !ok {
+			continue
+		}
+		_ = ex
+		for k, f := range s.feeds {
+			if !slices.Contains(st.stageOf(graph.NodeID(id)).sourcesOf(graph.NodeID(id)), f.name) {
+				continue
+			}
+			e, err := st.Exchange(graph.NodeID(id))
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				l := &simLane{s: s, f: f, ex: e, st: st, epoch: epoch, rng: rand.New(rand.NewPCG(seed, uint64(k*100+id)))}
+				if err := l.run(context.Background()); err != nil {
+					select {
+					case <-st.Done():
+					default:
+						if st.Err() == nil && !errors.Is(err, ErrStopped) {
+							s.t.Errorf("lane %s: %v", f.name, err)
+							st.Kill()
+						}
+					}
+				}
+			}()
+		}
+	}
+	wg.Wait()
+}
+
+func (s *stagePlan) sourcesOf(id graph.NodeID) []string {
+	for _, in := range s.inputs {
+		if in.to.node == id && in.lanes {
+			return in.sources
+		}
+	}
+	return nil
+}
+
+// simLane is a lane: it decides lateness and hands over in batches of random
+// sizes.
+type simLane struct {
+	s     *scenario
+	f     *feed
+	ex    lane.Exchange
+	st    *Stages
+	epoch uint64
+	rng   *rand.Rand
+	parts []simPart
+	ws    *operator.Windows
+}
+
+type simPart struct {
+	cursor ledger.Cursor
+	bound  int64
+}
+
+func (l *simLane) run(ctx context.Context) error {
+	a := lane.Attachment{Lane: l.f.lane(), Epoch: l.epoch, Topic: l.f.name}
+	restored, err := l.ex.Restored(ctx, a.Lane)
+	if err != nil {
+		return err
+	}
+	for i := range l.f.parts {
+		c := ledger.Cursor{Topic: l.f.topic(), Partition: int32(i), Lane: a.Lane, Epoch: l.epoch, Watermark: batch.NoWatermark}
+		for _, r := range restored {
+			if r.Partition == int32(i) {
+				c = r
+			}
+		}
+		l.parts = append(l.parts, simPart{cursor: c, bound: batch.NoWatermark})
+		a.Partitions = append(a.Partitions, connector.Partition{TopicID: l.f.topic(), Topic: l.f.name, ID: int32(i)})
+		a.Start = append(a.Start, c)
+	}
+	if l.s.window != nil {
+		if l.ws, err = operator.NewWindows(*l.s.window, eventSchema.Fields[1].Type); err != nil {
+			return err
+		}
+	}
+	in, err := l.ex.Attach(ctx, a)
+	if err != nil {
+		return err
+	}
+	for i := range l.parts {
+		if l.parts[i].bound, err = in.Rejoin(ctx, int32(i)); err != nil {
+			return err
+		}
+	}
+	for {
+		h := l.next()
+		if h == nil {
+			break
+		}
+		if err := in.HandOver(ctx, h); err != nil {
+			return err
+		}
+		if l.rng.IntN(3) == 0 {
+			l.st.Checkpoint()
+		}
+	}
+	h := &lane.Handover{}
+	for i := range l.parts {
+		h.Moved = append(h.Moved, lane.Moved{Partition: int32(i), Watermark: batch.MaxWatermark, Cursor: l.parts[i].cursor})
+	}
+	return in.HandOver(ctx, h)
+}
+
+// next is a hand-over of rows of one or two partitions, nil at the end.
+func (l *simLane) next() *lane.Handover {
+	var left []int
+	for i := range l.parts {
+		if int(l.parts[i].cursor.Offset) < len(l.f.parts[i]) {
+			left = append(left, i)
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	l.rng.Shuffle(len(left), func(i, j int) { left[i], left[j] = left[j], left[i] })
+	left = left[:1+l.rng.IntN(min(2, len(left)))]
+	slices.Sort(left)
+	h := &lane.Handover{Batch: &batch.Batch{}, Sel: batch.Sel{}}
+	b := h.Batch
+	var events []event
+	for _, i := range left {
+		p := &l.parts[i]
+		from := int(p.cursor.Offset)
+		n := 1 + l.rng.IntN(min(7, len(l.f.parts[i])-from))
+		b.Runs = append(b.Runs, batch.Run{Partition: int32(i), FirstRow: int32(len(events)), Rows: int32(n), BaseOffset: int64(from), EndOffset: int64(from + n)})
+		c := p.cursor
+		c.Counts = c.Counts.Clone()
+		for _, e := range l.f.parts[i][from : from+n] {
+			if l.s.late(l.ws, e, c.Watermark) || l.s.late(l.ws, e, p.bound) {
+				c.Counts.Late++
+			} else {
+				c.Counts.Folded++
+				h.Sel = append(h.Sel, int32(len(events)))
+			}
+			c.Watermark = max(c.Watermark, e.ts-l.s.delay)
+			events = append(events, e)
+		}
+		c.Counts.Records += int64(n)
+		c.Counts.Read += int64(n)
+		c.Offset += int64(n)
+		p.cursor = c
+		h.Moved = append(h.Moved, lane.Moved{Partition: int32(i), Watermark: c.Watermark, Cursor: c})
+	}
+	fill(b, events)
+	return h
+}
+
+// late is the one rule: by the row's own partition's watermark before it.
+func (s *scenario) late(ws *operator.Windows, e event, wm int64) bool {
+	if ws == nil || s.job.Batch {
+		return false
+	}
+	return watermark.Late(wm, ws.Of(e.ts*1000).EndTime, s.lateness)
+}
+
+func fill(b *batch.Batch, events []event) {
+	b.Schema, b.Len, b.Cols = eventSchema, len(events), make([]batch.Vec, 4)
+	for i := range b.Cols {
+		b.Cols[i].Reset(eventSchema.Fields[i].Type, len(events))
+	}
+	put := func(v *batch.Vec, i int, x *int64) {
+		if x == nil {
+			v.SetNull(i)
+		} else {
+			v.I64[i] = *x
+		}
+	}
+	for i, e := range events {
+		put(&b.Cols[0], i, e.uid)
+		b.Cols[1].I64[i] = e.ts * 1000
+		put(&b.Cols[2], i, e.v)
+		if e.s == "" {
+			b.Cols[3].NullRow(i)
+		} else {
+			b.Cols[3].PutString(i, e.s)
+		}
+	}
+	b.Cols[3].PadOffsets()
+}
+
+func ts(ms int64) string {
+	return string(types.AppendTimestamp(nil, ms*1000, types.NewTimestamp(3), ' '))
+}
+
+func text(x *int64) string {
+	if x == nil {
+		return "NULL"
+	}
+	return fmt.Sprint(*x)
+}
+
+func diff(got, want []string) string {
+	var b []byte
+	for _, r := range want {
+		if !slices.Contains(got, r) {
+			b = fmt.Appendf(b, "  missing  %s\n", r)
+		}
+	}
+	for _, r := range got {
+		if !slices.Contains(want, r) {
+			b = fmt.Appendf(b, "  too much %s\n", r)
+		}
+	}
+	if len(b) == 0 {
+		b = fmt.Appendf(b, "  %d rows, want %d (some twice)\n", len(got), len(want))
+	}
+	return string(b)
+}
+
+// randomFeed makes events with some disorder, NULLs and equal times.
+func randomFeed(rng *rand.Rand, name string, parts, n int, span int64) *feed {
+	f := &feed{name: name, parts: make([][]event, parts)}
+	for p := range f.parts {
+		base := -span / 3
+		for i := range n {
+			e := event{ts: base + int64(i)*span/int64(n) + rng.Int64N(span/5) - span/10, s: fmt.Sprintf("%s%d.%d", name, p, i)}
+			if rng.IntN(8) > 0 {
+				e.uid = num(rng.Int64N(5))
+			}
+			if rng.IntN(6) > 0 {
+				e.v = num(rng.Int64N(1000) - 500)
+			}
+			if rng.IntN(6) == 0 {
+				e.s = ""
+			}
+			f.parts[p] = append(f.parts[p], e)
+		}
+	}
+	return f
+}
