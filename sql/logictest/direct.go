@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/google/uuid"
+
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/expr"
@@ -383,7 +385,9 @@ func (r *run) finishSink(n *graph.Node) error {
 	if err != nil {
 		return err
 	}
-	as, err := s.writer.Seal(r.ctx, []connector.SealRequest{{Header: connector.Header{ID: connector.ArtifactID{Sequence: 1}}}})
+	// Each run is a job of its own: its artefacts must not be taken for those of another one.
+	id := connector.ArtifactID{Job: connector.UUID(uuid.New())}
+	as, err := s.writer.Seal(r.ctx, []connector.SealRequest{{Header: connector.Header{ID: id}}})
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/engine"
@@ -43,10 +45,11 @@ func (e *onEngine) Run(ctx context.Context, job *graph.Job, o RunOptions) (*Outc
 	defer cancel()
 	j, failing := e.prepare(job, o)
 	w := lanetest.NewWorld()
+	id := connector.UUID(uuid.New())
 	if o.Restart {
 		p := w.Process()
 		p.CrashAt(4, true)
-		err := e.attempt(ctx, j, p)
+		err := e.attempt(ctx, j, id, p)
 		if err == nil {
 			return e.outcome(w, failing)
 		}
@@ -55,7 +58,7 @@ func (e *onEngine) Run(ctx context.Context, job *graph.Job, o RunOptions) (*Outc
 		}
 		e.crashes++
 	}
-	if err := e.attempt(ctx, j, w.Process()); err != nil {
+	if err := e.attempt(ctx, j, id, w.Process()); err != nil {
 		return nil, err
 	}
 	return e.outcome(w, failing)
@@ -81,12 +84,12 @@ func (e *onEngine) prepare(job *graph.Job, o RunOptions) (*graph.Job, map[string
 }
 
 // attempt is one process.
-func (e *onEngine) attempt(ctx context.Context, j *graph.Job, p *lanetest.Process) error {
+func (e *onEngine) attempt(ctx context.Context, j *graph.Job, job connector.UUID, p *lanetest.Process) error {
 	led, err := ledger.OpenLedger(ctx, p.Store())
 	if err != nil {
 		return fmt.Errorf("opening the ledger: %w", err)
 	}
-	r, err := engine.Start(ctx, j, engine.Deps{Ledger: led, Scope: ledger.Scope{Job: connector.UUID{7}}, DeadLetters: p.DeadLetters(), Keyed: e.keyed})
+	r, err := engine.Start(ctx, j, engine.Deps{Ledger: led, Scope: ledger.Scope{Job: job}, DeadLetters: p.DeadLetters(), Keyed: e.keyed})
 	if err != nil {
 		return fmt.Errorf("starting: %w", err)
 	}
