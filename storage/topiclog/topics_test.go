@@ -434,3 +434,28 @@ func TestNotes(t *testing.T) {
 	}
 	check(t, s.Close())
 }
+
+// A shard that is never idle still syncs the records of os topics in time.
+func TestBusyShardSyncsOS(t *testing.T) {
+	ctx := context.Background()
+	o := small(vfs.NewMem())
+	o.Shards = 1
+	o.SyncInterval = time.Nanosecond
+	s := open(t, o)
+	tp, err := s.CreateTopic(ctx, topiclog.TopicSpec{Name: "t", Partitions: 1, Config: map[string]string{"millrace.durability": "os"}})
+	check(t, err)
+	id := tp.Partitions[0].ID
+	lag := int64(0)
+	for range 200 {
+		res, err := s.Append(ctx, topiclog.AppendRequest{Partition: id, Batches: batch(t, "x")})
+		check(t, err)
+		st, err := s.State(id)
+		check(t, err)
+		lag = max(lag, res.LastOffset+1-st.DurableEnd)
+	}
+	// Every second group at the latest is past the interval.
+	if lag > 2 {
+		t.Errorf("%d records were not durable at once, want at most 2", lag)
+	}
+	check(t, s.Close())
+}

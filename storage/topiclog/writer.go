@@ -104,7 +104,8 @@ func (sh *shard) commitGroup(pending []*request) []*request {
 		sh.failGroup(err)
 		return pending
 	}
-	needSync := false
+	// A shard that is never idle must still sync what os topics wrote.
+	needSync := !sh.osDirty.IsZero() && !time.Now().Before(sh.osDirty)
 	for _, r := range sh.group {
 		needSync = needSync || !r.os
 	}
