@@ -73,7 +73,7 @@ var _ control.API = (*Node)(nil)
 // control.sock. *OwnedError: another process has it.
 func Open(ctx context.Context, o Options) (*Node, error) {
 	if o.FS == nil {
-		o.FS = vfs.OS
+		o.FS = vfs.NewOS()
 	}
 	if o.Now == nil {
 		o.Now = time.Now

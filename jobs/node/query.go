@@ -16,7 +16,6 @@ import (
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/engine"
 	"github.com/millrace/millrace/runtime/graph"
-	"github.com/millrace/millrace/runtime/keyed"
 	"github.com/millrace/millrace/runtime/lane"
 	"github.com/millrace/millrace/runtime/ledger"
 	"github.com/millrace/millrace/runtime/types"
@@ -148,7 +147,7 @@ func (n *Node) runOnce(ctx context.Context, job *graph.Job) (*countedDead, error
 	dead := &countedDead{counts: map[string]int64{}}
 	run, err := engine.Start(ctx, job, engine.Deps{
 		Ledger: l, Scope: ledger.Scope{Job: newUUID()}, DataDirectory: n.records.directory, NewUUID: newUUID,
-		DeadLetters: dead, Keyed: keyed.NewFactory(keyed.Options{Store: checkpoint.NewMemStore().Handle()}), Log: n.opts.Log,
+		DeadLetters: dead, Keyed: keyedStages(checkpoint.NewMemStore().Handle(), 0), Log: n.opts.Log,
 	})
 	if err != nil {
 		return nil, err

@@ -12,7 +12,6 @@ import (
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/engine"
 	"github.com/millrace/millrace/runtime/graph"
-	"github.com/millrace/millrace/runtime/keyed"
 	"github.com/millrace/millrace/runtime/lane"
 	"github.com/millrace/millrace/runtime/ledger"
 	"github.com/millrace/millrace/runtime/offsets"
@@ -56,7 +55,7 @@ func (n *Node) Replay(ctx context.Context, req control.Replay) (control.Replayed
 	run, err := engine.Start(ctx, g, engine.Deps{
 		Ledger: n.ledger, Scope: ledger.Scope{Job: rec.ID, Generation: rec.Generation},
 		DataDirectory: n.records.directory, NewUUID: newUUID, DeadLetters: &replayDead{dead: dead},
-		Keyed: keyed.NewFactory(keyed.Options{Store: checkpoint.NewMemStore().Handle()}), Log: n.opts.Log,
+		Keyed: keyedStages(checkpoint.NewMemStore().Handle(), 0), Log: n.opts.Log,
 	})
 	if err != nil {
 		return out, err

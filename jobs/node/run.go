@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -15,7 +16,6 @@ import (
 	"github.com/millrace/millrace/runtime/checkpoint"
 	"github.com/millrace/millrace/runtime/engine"
 	"github.com/millrace/millrace/runtime/graph"
-	"github.com/millrace/millrace/runtime/keyed"
 	"github.com/millrace/millrace/runtime/ledger"
 	"github.com/millrace/millrace/sql/compile"
 	"github.com/millrace/millrace/sql/diag"
@@ -52,6 +52,7 @@ type Running struct {
 	run      *engine.Run // nil: it had finished before
 	started  time.Time
 	cpuStart time.Duration
+	stopped  atomic.Bool
 }
 
 // DeadTopic is the name of a job's dead-letter topic.
@@ -166,7 +167,7 @@ func (n *Node) start(ctx context.Context, r *Running, o RunOptions) error {
 	r.run, err = engine.Start(ctx, r.graph, engine.Deps{
 		Ledger: n.ledger, Scope: ledger.Scope{Job: r.record.ID, Generation: r.record.Generation},
 		DataDirectory: n.records.directory, NewUUID: newUUID, DeadLetters: dead,
-		Keyed: keyed.NewFactory(keyed.Options{Store: checkpoints, DiscardAfter: o.DiscardAfter}),
+		Keyed: keyedStages(checkpoints, o.DiscardAfter),
 		Adopt: o.Adopt, Log: n.opts.Log, Notice: o.Notice, MaxDead: o.MaxDead,
 	})
 	return err
@@ -237,7 +238,7 @@ func (r *Running) Wait(ctx context.Context) error {
 		return err
 	}
 	r.node.forget(r)
-	if err == nil && r.graph.Bounded && r.run.Finished() {
+	if err == nil && r.graph.Bounded && !r.stopped.Load() {
 		rec := r.record
 		rec.Finished = true
 		err = errors.Join(r.node.records.put(rec), r.unsubscribe())
@@ -266,6 +267,7 @@ func (r *Running) Stop(ctx context.Context) error {
 	if r.run == nil {
 		return nil
 	}
+	r.stopped.Store(true)
 	err := r.run.Stop(ctx)
 	r.node.forget(r)
 	return err

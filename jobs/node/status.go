@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -195,11 +196,11 @@ func (n *Node) tableLedgers(rec jobRecord, only string) []control.TableLedger {
 		t.Open += row.Open
 		for _, x := range c.Filtered {
 			t.Filtered += x.Rows
-			t.FilteredBy[x.Reason.String()] += x.Rows
+			t.FilteredBy[x.Code] += x.Rows
 		}
 		for _, x := range c.Dead {
 			t.Dead += x.Rows
-			t.DeadBy[x.Reason.String()] += x.Rows
+			t.DeadBy[x.Code] += x.Rows
 		}
 	}
 	sort.Slice(order, func(i, j int) bool {
@@ -292,12 +293,35 @@ func (n *Node) Roll(ctx context.Context, name string) (control.Rolled, error) {
 		return control.Rolled{}, err
 	}
 	before := r.committed()
-	if err := r.run.Roll(ctx); err != nil {
-		return control.Rolled{}, err
+	waiting := map[string]int64{}
+	for _, t := range r.run.Status().Tables {
+		if t.OpenFiles > 0 {
+			waiting[t.Name] = t.Files
+		}
+	}
+	r.run.Roll("")
+	tick := time.NewTicker(rollPoll)
+	defer tick.Stop()
+	for len(waiting) > 0 {
+		select {
+		case <-ctx.Done():
+			return control.Rolled{}, ctx.Err()
+		case <-r.run.Done():
+			return control.Rolled{}, errors.Join(fmt.Errorf("job %s has ended", name), r.run.Err())
+		case <-tick.C:
+		}
+		for _, t := range r.run.Status().Tables {
+			if files, ok := waiting[t.Name]; ok && (t.OpenFiles == 0 || t.Files > files) {
+				delete(waiting, t.Name)
+			}
+		}
 	}
 	after := r.committed()
 	return control.Rolled{Job: name, Files: after.Files - before.Files, Rows: after.Rows - before.Rows}, nil
 }
+
+// rollPoll is how often Roll looks whether the files are committed.
+const rollPoll = 20 * time.Millisecond
 
 // committed sums the artefacts of this run.
 func (r *Running) committed() (c control.Rolled) {
@@ -309,12 +333,12 @@ func (r *Running) committed() (c control.Rolled) {
 }
 
 // ResumeLane implements control.API.
-func (n *Node) ResumeLane(ctx context.Context, req control.ResumeLane) error {
+func (n *Node) ResumeLane(_ context.Context, req control.ResumeLane) error {
 	r, err := n.findRunning(req.Job)
 	if err != nil {
 		return err
 	}
-	return r.run.Resume(ctx, req.Lane, engine.ResumeOptions{SkipLost: req.SkipLost})
+	return r.run.Resume(req.Lane, lane.ResumeOptions{SkipLost: req.SkipLost})
 }
 
 // deadName is the dead-letter topic of a job by its record.

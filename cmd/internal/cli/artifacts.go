@@ -172,7 +172,7 @@ func (e *Env) logVerify(ctx context.Context, cmd *cobra.Command, repair bool) er
 	if _, err := os.Stat(dir); err != nil {
 		return exitcode.With(exitcode.Input, fmt.Errorf("no log store in %s: %w", e.data, err))
 	}
-	rep, err := topiclog.Verify(ctx, topiclog.Options{FS: vfs.OS, Dir: dir}, repair)
+	rep, err := topiclog.Verify(ctx, topiclog.Options{FS: vfs.NewOS(), Dir: dir}, repair)
 	if err != nil {
 		return exitcode.With(exitcode.Environment, err)
 	}
@@ -180,16 +180,20 @@ func (e *Env) logVerify(ctx context.Context, cmd *cobra.Command, repair bool) er
 	for _, d := range rep.Damage {
 		damage = append(damage, d.String())
 	}
-	summary := fmt.Sprintf("%d files: no damage", rep.Files)
+	scanned := fmt.Sprintf("%d segments with %d batches, %d batches in journals", rep.Segments, rep.Batches, rep.Recovery.Batches)
+	summary := scanned + ": no damage"
 	if len(damage) > 0 {
-		summary = fmt.Sprintf("%d files: %d damaged places", rep.Files, len(damage))
+		summary = fmt.Sprintf("%s: %d damaged places, %d offsets lost", scanned, len(damage), rep.Lost)
+	}
+	if rep.Repaired > 0 {
+		summary += fmt.Sprintf("; %d segments rewritten", rep.Repaired)
 	}
 	f, err := e.format()
 	if err != nil {
 		return err
 	}
 	if f == output.JSON {
-		err = output.WriteEnvelope(e.Stdout, output.Envelope{Command: commandName(cmd), Ok: len(damage) == 0, Summary: summary, Result: map[string]any{"files": rep.Files, "damage": damage}})
+		err = output.WriteEnvelope(e.Stdout, output.Envelope{Command: commandName(cmd), Ok: len(damage) == 0, Summary: summary, Result: map[string]any{"segments": rep.Segments, "batches": rep.Batches, "lost": rep.Lost, "repaired": rep.Repaired, "damage": damage}})
 	} else {
 		for _, d := range damage {
 			fmt.Fprintln(e.Stdout, d)

@@ -53,6 +53,10 @@ func GeneratedDocs() (map[string]string, error) {
 		pages["errors/"+string(p.Code)+".md"] = p.Markdown()
 	}
 	pages["errors/README.md"] = diag.Index(diag.Pages())
-	pages["sql/functions.md"] = fn.Builtins().Markdown()
+	lib, err := fn.NewLibrary(fn.LibraryOptions{})
+	if err != nil {
+		return nil, err
+	}
+	pages["sql/functions.md"] = string(lib.Docs())
 	return pages, nil
 }
