@@ -16,6 +16,10 @@
 //	offsets   100 101 101 (Note: 102 malformed)  7   8
 //	row index  0   0   1                         0   0
 //
+// Values have one canonical encoding ([AppendValue], docs/format/value.md), of
+// which key and row hashes are made; [ToArrow] and [FromArrow] show a batch as
+// an Arrow record for IPC without a copy. Arrow appears nowhere else.
+//
 // Ownership: a Batch belongs to whoever holds it. Operators may re-use the
 // columns of their input; a batch that crosses a goroutine is never touched
 // again by its sender. Nothing here is safe for concurrent writing.

@@ -28,5 +28,16 @@
 //	MAP                         int32 offsets + key child (never NULL) + value child
 //	ROW                         one child a field; a NULL row is NULL in each field too
 //
+// Beside the types it holds what every layer computes with them alike: checked
+// DECIMAL arithmetic of 128 bits, rounding half up ([Decimal128]); result types
+// and common types by Flink's rules ([AddDecimal], [Common]); dates and times
+// with floor semantics before 1970, fractions cut, never rounded ([Civil],
+// [ParseTimestamp], [ParseTimestampForm]); Java date patterns ([TimePattern]);
+// time zones ([Zone]) from rules inside the binary; numbers as Java writes
+// them ([AppendFloat]).
+//
+// Parsers take string or []byte and do not allocate. Everything is safe for
+// concurrent use but a Zone, which caches and belongs to one goroutine.
+//
 // The package has no state and imports nothing but the standard library.
 package types

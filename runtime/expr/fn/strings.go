@@ -9,8 +9,12 @@ import (
 	"github.com/millrace/millrace/runtime/types"
 )
 
-// maxText bounds what REPEAT, LPAD and RPAD may build, in bytes.
-const maxText = 16 << 20
+// maxText bounds what REPEAT, LPAD and RPAD may build, in bytes; maxColumn
+// bounds a whole column, whose offsets have 31 bits.
+const (
+	maxText   = 16 << 20
+	maxColumn = 1 << 30
+)
 
 // notNullString is the result type of string functions; arguments that may be
 // NULL make it nullable.
@@ -357,7 +361,7 @@ func pad(name string, left bool, ex ...Example) *Function {
 				out.NullRow(int(i))
 				continue
 			}
-			if n > maxText {
+			if n > maxText || n > maxText/int64(len(p)) || len(out.Data) > maxColumn {
 				ctx.Fail(out, i, batch.CodeTooLarge, "%s to %d characters is more than 16 MiB", name, n)
 				continue
 			}
@@ -392,7 +396,7 @@ func pad(name string, left bool, ex ...Example) *Function {
 func repeat(ctx *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
 	for _, i := range sel {
 		s, n := text(args[0], i), args[1].Int64(int(i))
-		if n > 0 && len(s) > 0 && n > maxText/int64(len(s)) {
+		if n > 0 && len(s) > 0 && n > maxText/int64(len(s)) || len(out.Data) > maxColumn {
 			ctx.Fail(out, i, batch.CodeTooLarge, "REPEAT %d times is more than 16 MiB", n)
 			continue
 		}
