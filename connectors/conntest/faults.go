@@ -79,6 +79,9 @@ func (l *ledger) recover(ctx context.Context, s connector.Sink) error {
 	if err != nil {
 		return fmt.Errorf("resolving: %w", err)
 	}
+	r, ok := s.(connector.ReplayableSeals)
+	replayable := ok && r.ReplayableSeals()
+	absent := 0
 	for i, o := range outcomes {
 		switch o {
 		case connector.Published:
@@ -87,10 +90,21 @@ func (l *ledger) recover(ctx context.Context, s connector.Sink) error {
 				return fmt.Errorf("publishing: %w", err)
 			}
 		case connector.Absent:
-			return &lostError{pending[i].Header.ID}
+			if absent++; !replayable {
+				return &lostError{pending[i].Header.ID}
+			}
 		default:
 			return fmt.Errorf("outcome of %s is %s without an error", pending[i].Header.ID, o)
 		}
+	}
+	if absent > 0 {
+		// They are void, all or none of them, and their rows are read again.
+		if absent < len(pending) {
+			return fmt.Errorf("%d of %d artefacts that share offsets are absent", absent, len(pending))
+		}
+		l.intents = l.intents[:l.committed]
+		l.done -= roundRows
+		return nil
 	}
 	l.committed = len(l.intents)
 	return nil

@@ -10,22 +10,27 @@ import (
 	"github.com/millrace/millrace/runtime/connector"
 )
 
+type sinkCase struct {
+	name string
+	run  func(t *testing.T, w World)
+}
+
 // RunSink runs the suite. open makes a new, empty world for each call.
 func RunSink(t *testing.T, open func(t testing.TB) World) {
 	t.Helper()
-	cases := []struct {
-		name string
-		run  func(t *testing.T, w World)
-	}{
+	cases := []sinkCase{
 		{"rows are visible when published", visibility},
 		{"calls can be repeated", repeats},
 		{"resolve tells the four outcomes", outcomes},
 		{"a newer epoch fences", fencing},
 		{"a fenced process cannot publish", zombie},
 		{"epochs are not used twice", epochs},
-		{"a table has one owner", owners},
 		{"a buffer that was closed leaves nothing", closing},
 		{"selections", selections},
+		{"a table has one owner", owners},
+	}
+	if _, shared := open(t).(SharedWorld); shared {
+		cases[len(cases)-1] = sinkCase{"jobs share a table", sharing}
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })
@@ -298,6 +303,35 @@ func owners(t *testing.T, w World) {
 	if _, err := w.Open(ctx, OwnerOf(1, 4)); !errors.As(err, &owned) {
 		t.Fatalf("the former owner opens the table: %v", err)
 	}
+}
+
+// sharing: two jobs write, and a later run of one fences its earlier one alone.
+func sharing(t *testing.T, w World) {
+	ctx := context.Background()
+	first := must[connector.Sink](t)(w.Open(ctx, OwnerOf(1, 3)))
+	defer first.Close()
+	other := must[connector.Sink](t)(w.Open(ctx, OwnerOf(2, 1)))
+	defer other.Close()
+	var owned *connector.OwnedError
+	if _, err := w.Open(ctx, OwnerOf(1, 2)); !errors.As(err, &owned) {
+		t.Fatalf("epoch 2 of job 1 opens a table of its epoch 3: %v", err)
+	}
+	later := must[connector.Sink](t)(w.Open(ctx, OwnerOf(1, 4)))
+	defer later.Close()
+	if _, err := first.OpenWriter(ctx, attempt(1, 1)); !errors.Is(err, connector.ErrFenced) {
+		t.Fatalf("the earlier run opens a writer: %v", err)
+	}
+	for job, s := range map[byte]connector.Sink{1: later, 2: other} {
+		a := attempt(job, 1)
+		wr := must[connector.Writer](t)(s.OpenWriter(ctx, a))
+		defer wr.Close()
+		var seq uint64
+		as, err := sealAll(ctx, wr, a, &seq, int64(job)*10, 10)
+		noError(t, err)
+		noError(t, s.Publish(ctx, as)...)
+		resolved(t, s, as, connector.Published)
+	}
+	wantRows(t, w, 10, 20)
 }
 
 func closing(t *testing.T, w World) {

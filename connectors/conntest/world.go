@@ -36,6 +36,13 @@ type FaultWorld interface {
 	AfterCrash(seed uint64) FaultWorld
 }
 
+// SharedWorld is a World whose table many jobs may write at the same time, as a
+// topic: it has no owner, and only runs of one job fence each other.
+type SharedWorld interface {
+	World
+	Shared()
+}
+
 // Columns are the columns of the suite's table: an id that tells rows apart, a
 // text, and a table partition.
 func Columns() []connector.Column {

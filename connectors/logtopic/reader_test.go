@@ -330,7 +330,11 @@ func TestFairness(t *testing.T) {
 
 // Writers and a reader that waits for notify alone: nothing is missed.
 func TestNotifyIsNeverLost(t *testing.T) {
-	w := openWorld(t, vfs.NewMem(), func(o *topiclog.Options) { o.Shards = 2; o.GroupDelay = time.Microsecond; o.SyncInterval = time.Millisecond })
+	w := openWorld(t, vfs.NewMem(), func(o *topiclog.Options) {
+		o.Shards = 2
+		o.GroupDelay = time.Microsecond
+		o.SyncInterval = time.Millisecond
+	})
 	tps := []topiclog.Topic{w.topic("t", 4, nil), w.topic("o", 4, map[string]string{"millrace.durability": "os"})}
 	const each = 200
 	var writers sync.WaitGroup
