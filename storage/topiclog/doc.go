@@ -42,7 +42,8 @@
 //	         Groups() []string; DeleteGroup(ctx, group string) error
 //	         Subscribe(ctx, Subscription) error; Unsubscribe(ctx, group string, topic UUID) error; Subscriptions() []Subscription
 //	         SetHolds(ctx, name string, []Hold) error; ReleaseHold(ctx, name string) error; Holds() []Hold
-//	         Flush(ctx) error; RunRetention(ctx) (RetentionReport, error)
+//	         Flush(ctx) error; RunRetention(ctx) (RetentionReport, error); Compact(ctx, name) error
+//	         Scrub(ctx) (VerifyReport, error); ConfirmClock(); CheckSpace() bool
 //	Verify(ctx, Options, repair bool) (VerifyReport, error)
 //
 // What it is not: it speaks no network protocol (storage/broker does), it does
@@ -66,7 +67,7 @@
 //
 // # Concurrency
 //
-// Lock order: Store.mu, then shard.mu, then Watcher.mu. A partition's log state
+// Lock order: Store.mu, then shard.mu, then Store.cursorMu or Watcher.mu. A partition's log state
 // (offsets, cache index, segment list) belongs to its shard's mutex, which is
 // never held during I/O. Each shard has a writer and a flusher goroutine; the
 // store has one goroutine that commits metadata and one for retention.
