@@ -124,6 +124,23 @@ func TestTakeAppendConstDict(t *testing.T) {
 			for k := range sel {
 				same(t, "append", &c, k, &b, k)
 			}
+			var d Vec
+			d.Reset(typ, 0)
+			d.AppendVec(v)
+			d.AppendRows(v, sel)
+			d.AppendRows(dict, sel)
+			d.AppendVec(&a)
+			if d.Len != n+3*len(sel) {
+				t.Fatalf("%s: %d rows appended", typ, d.Len)
+			}
+			for i := 0; i < n; i++ {
+				same(t, "appended column", &d, i, v, i)
+			}
+			for k, i := range sel {
+				same(t, "appended rows", &d, n+k, v, int(i))
+				same(t, "appended dictionary rows", &d, n+len(sel)+k, v, int(codes[i]))
+				same(t, "appended again", &d, n+2*len(sel)+k, v, int(i))
+			}
 			if n > 0 {
 				var k Vec
 				k.SetConst(dict, n-1, 5)

@@ -160,13 +160,6 @@ func growBits(b Bitmap, old, n int, v bool) Bitmap {
 	return b
 }
 
-// AppendVec adds all rows of src to v, a Flat Vec.
-func (v *Vec) AppendVec(src *Vec) {
-	for i := 0; i < src.Len; i++ {
-		v.Append(src, i)
-	}
-}
-
 // Take makes v a Flat Vec of the rows of src that sel lists, in that order
 // (nil: all rows), repetitions allowed. v must not share memory with src.
 func (v *Vec) Take(src *Vec, sel Sel) {

@@ -24,7 +24,7 @@ func TestDiffersFromFlink(t *testing.T) {
 		"impossible dates are errors, not rolled": {
 			{"CAST('2023-02-29 00:00:00' AS TIMESTAMP(3))", "error:cast"}, {"TO_DATE('2023-02-29')", "NULL"}, {"TO_TIMESTAMP('2023-02-30', 'yyyy-MM-dd')", "NULL"}, {"CAST('24:00:01' AS TIME)", "error:cast"},
 		},
-		"UNIX_TIMESTAMP of bad text is NULL": {{"UNIX_TIMESTAMP('nonsense')", "NULL"}},
+		"UNIX_TIMESTAMP of bad text is NULL":   {{"UNIX_TIMESTAMP('nonsense')", "NULL"}},
 		"JSON_VALUE keeps the text of numbers": {{`JSON_VALUE('{"a":1.10}', '$.a')`, "1.10"}, {`JSON_VALUE('{"a":1e2}', '$.a')`, "1e2"}},
 		"doubles have the shortest digits":     {{"CAST(CAST('2e23' AS DOUBLE) AS STRING)", "2.0E23"}},
 		"errors of branches not taken do not matter": {
