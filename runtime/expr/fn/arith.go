@@ -221,6 +221,9 @@ func decimalArith(op byte, at, bt, rt types.Type) Kernel {
 	if (op == '+' || op == '-') && rt.Precision <= 18 {
 		return smallDecimalAdd(op, types.Pow10Int64(rs-as), types.Pow10Int64(rs-bs))
 	}
+	if op == '*' && rs == as+bs && at.Precision <= 18 && bt.Precision <= 18 {
+		return smallDecimalMul
+	}
 	compute := func(a, b types.Decimal128) (types.Decimal128, bool) {
 		switch op {
 		case '+':
@@ -265,6 +268,25 @@ func smallDecimalAdd(op byte, ap, bp int64) Kernel {
 		for _, i := range sel {
 			out.I64[i] = a[i&am]*ap + b[i&bm]*bp
 		}
+	}
+}
+
+// smallDecimalMul multiplies decimals of at most 18 digits each; the result
+// type has room for every product, and no digit is dropped.
+func smallDecimalMul(_ *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
+	a, b := args[0].I64, args[1].I64
+	am, bm := mask(args[0]), mask(args[1])
+	if out.Type.Precision <= 18 {
+		for _, i := range sel {
+			out.I64[i] = a[i&am] * b[i&bm]
+		}
+		return
+	}
+	for _, i := range sel {
+		x, y := a[i&am], b[i&bm]
+		hi, lo := bits.Mul64(uint64(x), uint64(y))
+		// Signed correction of the unsigned high word.
+		out.D128[i] = types.Decimal128{Lo: lo, Hi: int64(hi) - (x>>63)&y - (y>>63)&x}
 	}
 }
 
