@@ -87,7 +87,8 @@ type Options struct {
 	BatchRows, BatchBytes int
 	// Linger is how long small input waits for more (200 ms); negative: not.
 	Linger time.Duration
-	// HeadDelay and HeadEvery: when and how often heads are written (200 ms, 5 s).
+	// HeadDelay and HeadEvery: when and how often heads are written (200 ms, 5 s;
+	// the waits of an attempt double from one to the other).
 	HeadDelay, HeadEvery time.Duration
 	// CursorEvery is how often cursors move without a commit (5 s).
 	CursorEvery time.Duration

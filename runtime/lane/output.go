@@ -35,9 +35,10 @@ type output struct {
 	// Heads.
 	replayUntil []int64 // by partition: the head of the attempt before
 	carryAge    time.Duration
-	openedFirst time.Time // when the first file of a file-less time was opened
-	headAt      time.Time // when the head was last written
-	headOpen    bool      // the durable head says that files are open
+	openedFirst time.Time     // when the first file of a file-less time was opened
+	headAt      time.Time     // when the head was last written
+	headOpen    bool          // the durable head says that files are open
+	headWait    time.Duration // from the last head to the next
 	cursorAt    time.Time
 
 	atEnd []time.Time // by partition: since when it has nothing to read; guarded by mu

@@ -74,7 +74,8 @@ func (o *output) moveCursors(ctx context.Context, d *drive) error {
 
 // headDue is when the head is to be written next, ok is false when it needs
 // not be: soon after the first file was opened, then now and then while files
-// are open, and once when none is left.
+// are open, and once when none is left. The waits of an attempt start short and
+// double, so that one that is killed early has noted at least half of its life.
 func (o *output) headDue() (at time.Time, ok bool) {
 	_, open := o.tracker.OldestOpened()
 	switch {
@@ -84,7 +85,7 @@ func (o *output) headDue() (at time.Time, ok bool) {
 	case !o.headOpen:
 		return o.openedFirst.Add(o.lane.opts.HeadDelay), true
 	}
-	return o.headAt.Add(o.lane.opts.HeadEvery), true
+	return o.headAt.Add(o.headWait), true
 }
 
 // moveHead writes how far the output is and how old its oldest file, so that
@@ -112,6 +113,7 @@ func (o *output) moveHead(ctx context.Context, d *drive) error {
 		return fmt.Errorf("writing the head of table %s: %w", o.cfg.Table.Name, err)
 	}
 	o.headAt, o.headOpen = now, open
+	o.headWait = min(max(2*o.headWait, o.lane.opts.HeadDelay), o.lane.opts.HeadEvery)
 	return nil
 }
 
