@@ -162,7 +162,8 @@ func TestZombie(t *testing.T) {
 		if got, want := w.Rows("t"), expect(parts, false).rows; !slices.Equal(got, want) {
 			t.Errorf("seed %d: table has %d rows, want %d:%s", seed, len(got), len(want), diff(got, want))
 		}
-		s.equation(t, w)
+		// What the zombie wrote into the ledger is void.
+		s.counts(t, w, "t", expect(parts, false))
 	}
 }
 

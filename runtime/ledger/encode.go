@@ -16,7 +16,7 @@ func (f *Table) kind() kind                { return kindTable }
 func (f *Table) appendKey(b []byte) []byte { return append(b, f.Name...) }
 func (f *Table) appendFields(b []byte) []byte {
 	b = append(b, f.ID[:]...)
-	b = append(b, flag(f.Exchange))
+	b = append(b, boolByte(f.Exchange))
 	b = appendUvarint(b, uint64(len(f.Feeds)))
 	for _, s := range f.Feeds {
 		b = appendString(b, s)
@@ -32,7 +32,7 @@ func (f *Lane) appendFields(b []byte) []byte {
 	for _, p := range f.Partitions {
 		b = appendUvarint(b, uint64(uint32(p)))
 	}
-	return append(b, flag(f.Retired))
+	return append(b, boolByte(f.Retired))
 }
 
 func (f *Open) kind() kind                { return kindOpen }
@@ -195,7 +195,7 @@ func (f *Replay) appendFields(b []byte) []byte {
 	return b
 }
 
-func flag(v bool) byte {
+func boolByte(v bool) byte {
 	if v {
 		return 1
 	}

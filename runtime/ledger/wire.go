@@ -57,8 +57,17 @@ func EncodeFact(s Scope, f Fact) Record {
 	v := append(make([]byte, 0, 128), valueMagic...)
 	v = append(v, Version, byte(f.kind()))
 	v = f.appendFields(v)
-	sum := crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, v)
-	return Record{Key: key, Value: binary.LittleEndian.AppendUint32(v, sum)}
+	return Record{Key: key, Value: appendChecksum(key, v)}
+}
+
+// appendChecksum ends a value: the checksum covers the key, so that a value
+// under another key is seen.
+func appendChecksum(key, v []byte) []byte {
+	return binary.LittleEndian.AppendUint32(v, checksum(key, v))
+}
+
+func checksum(key, v []byte) uint32 {
+	return crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, v)
 }
 
 func appendScope(b []byte, k kind, s Scope) []byte {
@@ -74,8 +83,7 @@ func DecodeFact(r Record) (Scope, Fact, error) {
 		return s, nil, fmt.Errorf("%w: key %x", ErrCorrupt, r.Key)
 	}
 	body := r.Value[:len(r.Value)-valueTrailer]
-	sum := crc32.Update(crc32.Checksum(r.Key, castagnoli), castagnoli, body)
-	if binary.LittleEndian.Uint32(r.Value[len(body):]) != sum {
+	if binary.LittleEndian.Uint32(r.Value[len(body):]) != checksum(r.Key, body) {
 		return s, nil, fmt.Errorf("%w: checksum of key %x", ErrCorrupt, r.Key)
 	}
 	if body[3] != Version {
