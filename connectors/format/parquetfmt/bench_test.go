@@ -361,3 +361,34 @@ func BenchmarkWriteEvents(b *testing.B) {
 	}
 	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)/(30*4096)*1e6, "s/Mrows")
 }
+
+func BenchmarkReadEvents(b *testing.B) {
+	fields := eventFields()
+	var out bytes.Buffer
+	if err := writeOurs(&out, fields, events(30, 4096), Snappy, NewPools(0)); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		f, err := OpenFile(bytes.NewReader(out.Bytes()), int64(out.Len()))
+		if err != nil {
+			b.Fatal(err)
+		}
+		cols := make([]batch.Vec, len(fields))
+		for g := range f.RowGroups() {
+			r, err := f.ReadRowGroup(g, fields)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for {
+				if _, err := r.Read(cols, 4096); err == io.EOF {
+					break
+				} else if err != nil {
+					b.Fatal(err)
+				}
+			}
+			r.Close()
+		}
+	}
+	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)/(30*4096)*1e6, "s/Mrows")
+}
