@@ -101,7 +101,7 @@ func TestCrashAtEachStep(t *testing.T) {
 func TestCrashAgainAndAgain(t *testing.T) {
 	for seed := uint64(1); seed <= 40; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 9))
-		s := &scenario{t: t, delay: int64(rng.IntN(2)) * 5000, lateness: int64(rng.IntN(2)) * 20_000, window: &graph.Window{Size: minute},
+		s := &scenario{t: t, every: 1 + rng.IntN(4), delay: int64(rng.IntN(2)) * 5000, lateness: int64(rng.IntN(2)) * 20_000, window: &graph.Window{Size: minute},
 			feeds: []*feed{randomFeed(rng, "a", 2, 30, 6*minute)},
 			sinks: map[string]sinkOptions{"out": {maxRows: rng.IntN(2) * 5, roll: int64(rng.IntN(2)) * 30}}, opts: Options{Retained: 1 + rng.IntN(3)}}
 		job := func(p int) *graph.Job { return windowJob(t, p, s.lateness, "a") }

@@ -62,6 +62,7 @@ func (r *Stages) do(a checkpoint.Action) {
 	switch a := a.(type) {
 	case checkpoint.Inject:
 		clear(r.acks)
+		r.injected.Store(a.N)
 		r.cursors = r.gate.Barrier(a.N)
 	case checkpoint.Write:
 		m, files := r.manifest(a)
@@ -74,6 +75,8 @@ func (r *Stages) do(a checkpoint.Action) {
 			}
 			r.mu.Lock()
 			r.completed, r.completeAt = m.Number, r.now()
+			close(r.changed)
+			r.changed = make(chan struct{})
 			r.mu.Unlock()
 			r.post(checkpoint.Recorded{N: m.Number})
 			return nil

@@ -124,6 +124,8 @@ type scenario struct {
 	window   *graph.Window
 	lateness int64
 	sinks    map[string]sinkOptions
+	// every is after how many hand-overs, on average, a checkpoint is taken; 0: each.
+	every int
 	opts     Options
 }
 
@@ -292,8 +294,10 @@ func (l *simLane) run(ctx context.Context) error {
 		if err := in.HandOver(ctx, h); err != nil {
 			return err
 		}
-		if l.rng.IntN(3) == 0 {
-			l.st.Checkpoint()
+		if l.rng.IntN(max(l.s.every, 1)) == 0 {
+			if err := l.st.Checkpoint(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	h := &lane.Handover{}
@@ -429,4 +433,15 @@ func randomFeed(rng *rand.Rand, name string, parts, n int, span int64) *feed {
 		}
 	}
 	return f
+}
+
+// batchVec makes BIGINT literals.
+type batchVec struct{ v batch.Vec }
+
+func (b *batchVec) of(x int64) expr.Expr {
+	b.v.Reset(types.NewBigInt().NotNull(), 1)
+	b.v.I64[0] = x
+	c := new(batch.Vec)
+	c.SetConst(&b.v, 0, 1)
+	return expr.NewLiteral(c)
 }

@@ -38,7 +38,7 @@ func (f *Factory) OpenStages(ctx context.Context, job *graph.Job, env engine.Key
 	}
 	env.Log = logger(env.Log)
 	r := &Stages{job: job, env: env, opts: f.Options.withDefaults(job.Options), store: f.Store(env.Book.Scope()), plan: p,
-		tables: map[connector.UUID]*tableState{}, writers: map[connector.UUID]uint32{}, done: make(chan struct{}),
+		tables: map[connector.UUID]*tableState{}, writers: map[connector.UUID]uint32{}, done: make(chan struct{}), changed: make(chan struct{}),
 		events: newMailbox[any](), scribe: newMailbox[func(context.Context) error](),
 		acks: map[int]*acknowledgement{}, known: map[connector.ArtifactID]sealedArtifact{}, totals: map[connector.UUID]*emitted{},
 		floors: map[uint64]uint64{}}
@@ -245,6 +245,10 @@ func (r *Stages) build(from *checkpoint.Restored) error {
 		cfg.IntervalMillis = max(r.opts.CheckpointInterval.Milliseconds(), 1)
 	}
 	r.coord = checkpoint.NewCoordinator(cfg)
+	r.injected.Store(from.Next - 1)
+	if m != nil {
+		r.completed, r.completeAt = m.Number, r.now()
+	}
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/millrace/millrace/runtime/batch"
@@ -58,6 +59,8 @@ type Stages struct {
 	finished   bool
 	completed  uint64
 	completeAt time.Time
+	changed    chan struct{} // closed with each completed checkpoint
+	injected   atomic.Uint64
 
 	// The driver's.
 	coord   *checkpoint.Coordinator
@@ -243,8 +246,30 @@ func (r *Stages) Kill() {
 	<-r.done
 }
 
-// Checkpoint asks for a checkpoint now.
-func (r *Stages) Checkpoint() { r.post(checkpoint.Trigger{}) }
+// Checkpoint takes a checkpoint now and waits until it is complete; its results
+// may still be on their way to be published.
+func (r *Stages) Checkpoint(ctx context.Context) error {
+	after := r.injected.Load()
+	r.post(checkpoint.Trigger{})
+	for {
+		r.mu.Lock()
+		done, changed := r.completed > after, r.changed
+		r.mu.Unlock()
+		if done {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-r.done:
+			if err := r.Err(); err != nil {
+				return err
+			}
+			return ErrStopped
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
 
 // Completed is the last completed checkpoint.
 func (r *Stages) Completed() uint64 {
