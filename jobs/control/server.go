@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -235,7 +236,8 @@ func classify(err error) *Error {
 		return e
 	}
 	var path *os.PathError
-	if errors.As(err, &path) {
+	var errno syscall.Errno
+	if errors.As(err, &path) || errors.As(err, &errno) {
 		return &Error{Kind: "environment", Message: err.Error()}
 	}
 	return &Error{Kind: "failed", Message: err.Error()}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/millrace/millrace/jobs/control"
 	"github.com/millrace/millrace/jobs/readrange"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/lane"
 	"github.com/millrace/millrace/sql/diag"
 	"github.com/millrace/millrace/storage/client"
 	"github.com/millrace/millrace/storage/record"
@@ -92,18 +94,87 @@ func (n *Node) CreateTopic(ctx context.Context, req control.CreateTopic) (contro
 
 // DeleteTopic implements control.API.
 func (n *Node) DeleteTopic(ctx context.Context, req control.DeleteTopic) error {
-	if _, err := n.findTopic(req.Name); err != nil {
-		return err
-	}
 	if isInternal(req.Name) {
 		return inputError(fmt.Errorf("topic %s is Millrace's own; it goes with the data directory", req.Name))
 	}
-	err := n.store.DeleteTopic(ctx, req.Name, req.Force)
+	t, err := n.findTopic(req.Name)
+	if err != nil {
+		return err
+	}
+	err = n.store.DeleteTopic(ctx, req.Name, req.Force)
 	var subscribed *topiclog.SubscribedError
 	if errors.As(err, &subscribed) {
 		return &control.Error{Kind: "input", Message: subscribed.Error(), Hint: "stop the job first, or say --force"}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return n.releaseTopic(ctx, t.ID)
+}
+
+// releaseTopic ends the subscriptions of a topic that is closing, which deletes
+// it: lanes that run read it to its end and commit first; jobs that do not run
+// keep nothing back.
+func (n *Node) releaseTopic(ctx context.Context, id topiclog.UUID) error {
+	for _, sub := range n.store.Subscriptions() {
+		if sub.Topic != id {
+			continue
+		}
+		n.mu.Lock()
+		var r *Running
+		for _, x := range n.running {
+			if jobGroup(x.record.Name) == sub.Group {
+				r = x
+			}
+		}
+		n.mu.Unlock()
+		if r != nil && r.run != nil {
+			if err := r.drain(ctx, connector.UUID(id)); err != nil {
+				return fmt.Errorf("reading the topic to its end by job %s, before it goes: %w", r.record.Name, err)
+			}
+		}
+		if err := n.store.Unsubscribe(ctx, sub.Group, id); err != nil {
+			return fmt.Errorf("ending the subscription of %s: %w", sub.Group, err)
+		}
+	}
+	return nil
+}
+
+// drain waits until the lanes of a topic that takes no more records have read
+// and committed all of it. Lanes that stand are not waited for.
+func (r *Running) drain(ctx context.Context, topic connector.UUID) error {
+	tick := time.NewTicker(rollPoll)
+	defer tick.Stop()
+	for !r.drained(topic) {
+		r.run.Roll("")
+		select {
+		case <-tick.C:
+		case <-r.run.Done():
+			return nil // what it had open will be read again, or is lost and listed
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (r *Running) drained(topic connector.UUID) bool {
+	for _, l := range r.run.Status().Lanes {
+		if l.ID.Topic != topic || l.State != lane.Running {
+			continue
+		}
+		for _, p := range l.Partitions {
+			if p.Lag() > 0 {
+				return false
+			}
+		}
+		for _, o := range l.Outputs {
+			if o.OpenRows > 0 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // produceBatchBytes is the size of a produced batch: large ones cost the log
@@ -139,7 +210,8 @@ func (n *Node) Produce(ctx context.Context, topic string, next func(*control.Rec
 			err = failed.get()
 		}
 		if err != nil {
-			return out, errors.Join(err, p.Close(ctx))
+			_ = p.Close(ctx) // says the same again, or what follows from it
+			return out, err
 		}
 		out.Records++
 		out.Bytes += int64(len(rec.Key) + len(rec.Value))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 )
 
 // Errors that callers branch on; the returned errors wrap them with names and
@@ -51,7 +52,7 @@ var (
 )
 
 // errNoSpace is the cause of refusals while the disk is known to be full.
-var errNoSpace = errors.New("waiting for space")
+var errNoSpace = fmt.Errorf("waiting for space: %w", syscall.ENOSPC)
 
 // OffsetError says which offsets can be read.
 type OffsetError struct {
