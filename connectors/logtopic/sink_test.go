@@ -195,7 +195,7 @@ func TestAcceptance(t *testing.T) {
 // Rows of one key go to one partition, by Kafka's murmur2 of the JSON key.
 func TestPartitions(t *testing.T) {
 	w := newWorld(t)
-	tp := w.topic("out", 3, nil)
+	w.topic("out", 3, nil)
 	table := w.sinkTable("out")
 	table.PrimaryKey = []int{0}
 	s := w.sink(table, 1)
@@ -229,7 +229,6 @@ func TestPartitions(t *testing.T) {
 			t.Errorf("partition %d has %v", p, ids)
 		}
 	}
-	_ = tp
 }
 
 func TestRecordTimestamp(t *testing.T) {
