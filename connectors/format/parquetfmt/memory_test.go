@@ -160,3 +160,30 @@ func TestReaderSurvivesDamage(t *testing.T) {
 	}
 	t.Log(fmt.Sprintf("%d of %d flips change nothing that is read", silent, len(data)))
 }
+
+// TestSharedPools: files of several goroutines share pools.
+func TestSharedPools(t *testing.T) {
+	pools := NewPools(64 << 10)
+	fields := eventFields()
+	data := events(3, 500)
+	want := new(bytes.Buffer)
+	if err := writeOurs(want, fields, data, Zstd, nil); err != nil {
+		t.Fatal(err)
+	}
+	errs := make(chan error, 8)
+	for range cap(errs) {
+		go func() {
+			var out bytes.Buffer
+			err := writeOurs(&out, fields, data, Zstd, pools)
+			if err == nil && !bytes.Equal(out.Bytes(), want.Bytes()) {
+				err = errors.New("the file differs from one written alone")
+			}
+			errs <- err
+		}()
+	}
+	for range cap(errs) {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}
