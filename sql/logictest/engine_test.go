@@ -13,9 +13,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/checkpoint"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/engine"
 	"github.com/millrace/millrace/runtime/graph"
+	"github.com/millrace/millrace/runtime/keyed"
 	"github.com/millrace/millrace/runtime/lane/lanetest"
 	"github.com/millrace/millrace/runtime/ledger"
 )
@@ -23,33 +25,23 @@ import (
 // onEngine runs jobs on the engine, over a ledger and dead letters in memory.
 // With Restart the process crashes in the middle and another one goes on.
 type onEngine struct {
-	t     *testing.T
-	keyed engine.KeyedFactory
-	// instead runs what the engine has no keyed stages for.
-	instead Executor
 	runs    int
 	crashes int
 }
 
-func stateless(job *graph.Job) bool {
-	return !slices.ContainsFunc(job.Nodes, func(n *graph.Node) bool { _, x := n.Op.(*graph.Exchange); return x })
-}
-
 // Run implements Executor.
 func (e *onEngine) Run(ctx context.Context, job *graph.Job, o RunOptions) (*Outcome, error) {
-	if e.keyed == nil && !stateless(job) {
-		return e.instead.Run(ctx, job, o)
-	}
 	e.runs++
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	j, failing := e.prepare(job, o)
 	w := lanetest.NewWorld()
 	id := connector.UUID(uuid.New())
+	store := checkpoint.NewMemStore()
 	if o.Restart {
 		p := w.Process()
 		p.CrashAt(4, true)
-		err := e.attempt(ctx, j, id, p)
+		err := e.attempt(ctx, j, id, store.Handle(), p)
 		if err == nil {
 			return e.outcome(w, failing)
 		}
@@ -58,7 +50,7 @@ func (e *onEngine) Run(ctx context.Context, job *graph.Job, o RunOptions) (*Outc
 		}
 		e.crashes++
 	}
-	if err := e.attempt(ctx, j, id, w.Process()); err != nil {
+	if err := e.attempt(ctx, j, id, store.Handle(), w.Process()); err != nil {
 		return nil, err
 	}
 	return e.outcome(w, failing)
@@ -84,12 +76,13 @@ func (e *onEngine) prepare(job *graph.Job, o RunOptions) (*graph.Job, map[string
 }
 
 // attempt is one process.
-func (e *onEngine) attempt(ctx context.Context, j *graph.Job, job connector.UUID, p *lanetest.Process) error {
+func (e *onEngine) attempt(ctx context.Context, j *graph.Job, job connector.UUID, store checkpoint.Store, p *lanetest.Process) error {
 	led, err := ledger.OpenLedger(ctx, p.Store())
 	if err != nil {
 		return fmt.Errorf("opening the ledger: %w", err)
 	}
-	r, err := engine.Start(ctx, j, engine.Deps{Ledger: led, Scope: ledger.Scope{Job: job}, DeadLetters: p.DeadLetters(), Keyed: e.keyed})
+	r, err := engine.Start(ctx, j, engine.Deps{Ledger: led, Scope: ledger.Scope{Job: job}, DeadLetters: p.DeadLetters(),
+		Keyed: &keyed.Factory{Store: func(ledger.Scope) checkpoint.Store { return store }, Options: keyed.Options{CheckpointInterval: 2 * time.Millisecond}}})
 	if err != nil {
 		return fmt.Errorf("starting: %w", err)
 	}
@@ -140,7 +133,7 @@ func TestFilesOnEngine(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e := &onEngine{t: t, instead: Direct{}}
+			e := &onEngine{}
 			(&Runner{Executor: e, Ways: Ways()}).Run(t, filepath.Base(f), string(text))
 			if e.runs == 0 {
 				t.Error("no query ran on the engine")
