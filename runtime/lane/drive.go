@@ -180,6 +180,14 @@ func (d *drive) release() {
 	}
 }
 
+// yield lets others compute when this turn is used up.
+func (d *drive) yield() {
+	if d.holding {
+		d.holding = d.member.Yield(d.turn)
+		d.turn = 0
+	}
+}
+
 // run is the member's run function: it works until there is nothing to do now.
 func (d *drive) run() {
 	if d.closed {
@@ -188,7 +196,11 @@ func (d *drive) run() {
 	d.pending.Store(false)
 	for {
 		more, err := d.step(d.base)
-		d.release()
+		if !more || err != nil || d.closed {
+			d.release()
+		} else {
+			d.yield()
+		}
 		if err != nil {
 			d.closed = true
 			d.lane.driveEnded(d, err)

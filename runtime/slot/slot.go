@@ -136,6 +136,11 @@ func (m *Member) loop() {
 		m.mu.Lock()
 		if !m.again || m.left {
 			m.running = false
+			// Nobody saves up turns by being idle.
+			s := m.slot
+			s.mu.Lock()
+			m.deficit = min(m.deficit, 0)
+			s.mu.Unlock()
 			close(m.idle)
 			m.mu.Unlock()
 			return
@@ -216,7 +221,7 @@ func (m *Member) Acquire(ctx context.Context) error {
 	if i := slices.Index(s.line, w); i >= 0 {
 		s.line = slices.Delete(s.line, i, i+1)
 	} else {
-		s.pass() // it was given meanwhile
+		s.pass(nil) // it was given meanwhile
 	}
 	return ctx.Err()
 }
@@ -237,13 +242,42 @@ func (m *Member) Release(bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m.deficit -= bytes
-	s.pass()
+	s.pass(m)
+}
+
+// Yield ends a batch of the turn: the member keeps the token, and goes on at
+// once, while nobody waits or its credit lasts; else it is given back as by
+// Release.
+func (m *Member) Yield(bytes int64) (kept bool) {
+	s := m.slot
+	s.mu.Lock()
+	keep := len(s.line) == 0 || m.deficit-bytes > 0
+	if keep {
+		m.deficit = max(m.deficit-bytes, -s.o.QuantumBytes)
+	}
+	s.mu.Unlock()
+	if !keep {
+		m.Release(bytes)
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.next != nil {
+		// It is to move: the next Acquire does that.
+		m.mu.Unlock()
+		m.Release(0)
+		m.mu.Lock()
+		return false
+	}
+	m.bytes += bytes
+	return true
 }
 
 // pass gives the token to the next in line: the first whose deficit is not
 // used up. When all are in debt, all get as many quanta as the least indebted
-// one needs.
-func (s *Slot) pass() {
+// one needs; so does the member that gives the token back, which is not in
+// line but may be on its way: its credit is for its next turn.
+func (s *Slot) pass(from *Member) {
 	s.holder = nil
 	if len(s.line) == 0 {
 		return
@@ -261,6 +295,9 @@ func (s *Slot) pass() {
 	}
 	if pick < 0 {
 		rounds := (-least.m.deficit + s.o.QuantumBytes - 1) / s.o.QuantumBytes
+		if from != nil {
+			from.deficit += rounds * s.o.QuantumBytes
+		}
 		for i, w := range s.line {
 			w.m.deficit += rounds * s.o.QuantumBytes
 			if pick < 0 && w.m.deficit >= 0 {
@@ -269,8 +306,6 @@ func (s *Slot) pass() {
 		}
 	}
 	w := s.line[pick]
-	// Nobody saves up turns that were not taken.
-	w.m.deficit = min(w.m.deficit, s.o.QuantumBytes)
 	s.line = slices.Delete(s.line, pick, pick+1)
 	s.holder = w.m
 	close(w.ready)
