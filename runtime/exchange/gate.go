@@ -58,6 +58,7 @@ type Gate struct {
 	expected  map[connector.LaneID]bool // nil: not told
 	shut      error
 	done      chan struct{} // closed with shut
+	ended     bool          // every stage is done: there are only positions
 }
 
 type gateStage struct {
@@ -150,6 +151,14 @@ func (g *Gate) Shut(err error) {
 		g.shut = err
 		close(g.done)
 	}
+}
+
+// End says that all stages are done. Lanes that come back, of a run that ended
+// before they did, find everything handed over.
+func (g *Gate) End() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ended = true
 }
 
 // Holds says what holds a stage's watermark, for people.

@@ -115,10 +115,12 @@ func (in *Inbox) room(ch int) (<-chan struct{}, error) {
 // put appends a message whatever the room.
 func (in *Inbox) put(ch int, m Message) {
 	in.mu.Lock()
-	c := &in.channels[ch]
-	c.queue = append(c.queue, m)
-	if m.Kind == Data {
-		c.bytes += m.Rows.Bytes
+	if !in.closed {
+		c := &in.channels[ch]
+		c.queue = append(c.queue, m)
+		if m.Kind == Data {
+			c.bytes += m.Rows.Bytes
+		}
 	}
 	in.mu.Unlock()
 	in.signal()

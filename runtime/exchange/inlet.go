@@ -104,6 +104,9 @@ func (in *Inlet) try(h *lane.Handover, rows []*Rows) (<-chan struct{}, error) {
 	if err := in.checkRejoined(h); err != nil {
 		return nil, err
 	}
+	if g.ended && rows != nil {
+		return nil, fmt.Errorf("topic %s: rows after the end of the input: %w", in.lane.topic, ErrClosed)
+	}
 	for t, r := range rows {
 		if r == nil {
 			continue
@@ -127,7 +130,7 @@ func (in *Inlet) try(h *lane.Handover, rows []*Rows) (<-chan struct{}, error) {
 		c.Output, c.Lane, c.Counts = in.e.cfg.Output, in.id, c.Counts.Clone()
 		in.e.cursors[p.id] = c
 	}
-	if len(h.Moved) > 0 {
+	if len(h.Moved) > 0 && !g.ended {
 		s.advance(g)
 	}
 	return nil, nil

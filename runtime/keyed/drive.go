@@ -102,6 +102,7 @@ func (r *Stages) do(a checkpoint.Action) {
 		r.mu.Lock()
 		r.finished = true
 		r.mu.Unlock()
+		r.gate.End()
 		// The scribe may still have manifests to remove.
 		r.scribe.put(func(context.Context) error { r.cancel(); return nil })
 	case checkpoint.Fail:

@@ -126,7 +126,7 @@ type scenario struct {
 	sinks    map[string]sinkOptions
 	// every is after how many hand-overs, on average, a checkpoint is taken; 0: each.
 	every int
-	opts     Options
+	opts  Options
 }
 
 // run is one life: it ends when the job is done or the process has died.

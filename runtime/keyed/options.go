@@ -12,8 +12,17 @@ import (
 const (
 	optionInterval = "execution.checkpointing.interval"
 	optionRetained = "execution.checkpointing.num-retained"
-	optionState    = "slot.memory"
+	optionState    = "slot.state-memory"
 )
+
+// Specs declares the options, for checking and documentation.
+func Specs() []connector.Option {
+	return []connector.Option{
+		{Key: optionInterval, Type: connector.OptDuration, Default: "10 s", Doc: "Time between checkpoints of keyed stages: results become visible with them."},
+		{Key: optionRetained, Type: connector.OptInt, Default: "5", Min: 1, Max: 1000, Doc: "Checkpoints kept."},
+		{Key: optionState, Type: connector.OptBytes, Default: "256 mb", Doc: "Memory for the state of one task of a keyed stage; a stage that needs more ends with an error."},
+	}
+}
 
 // Options of the stages; zero values are replaced by the job's options, then by
 // defaults.

@@ -197,7 +197,12 @@ func (r *Stages) start() {
 		for _, t := range r.tasks {
 			t.inbox.Close()
 		}
-		r.gate.Shut(ErrStopped)
+		r.mu.Lock()
+		orderly := r.err == nil && r.finished
+		r.mu.Unlock()
+		if !orderly {
+			r.gate.Shut(ErrStopped)
+		}
 		close(r.done)
 	}()
 }

@@ -147,8 +147,14 @@ func (d memDead) Write(_ context.Context, entries []lane.DeadEntry) error {
 	})
 }
 
-func (d memDead) Durable(context.Context, connector.UUID, connector.UUID, map[int32]int64) ([]lane.DeadRecord, error) {
-	return nil, nil
+func (d memDead) Durable(_ context.Context, table, topic connector.UUID, from map[int32]int64) ([]lane.DeadRecord, error) {
+	d.p.w.mu.Lock()
+	defer d.p.w.mu.Unlock()
+	var all []lane.DeadEntry
+	for _, e := range d.p.w.dead {
+		all = append(all, e)
+	}
+	return lane.MergeDead(all, table, topic, from), nil
 }
 
 // sinkOptions shape a memSink.
