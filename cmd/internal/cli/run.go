@@ -111,6 +111,10 @@ func (e *Env) runJobs(cmd *cobra.Command, job *jobFlags, args []string, o node.R
 			_ = diag.Renderer{Color: e.StderrTerminal}.Render(e.Stderr, l) // warnings; stderr may be gone
 		}
 		r, err := n.Start(cmd.Context(), p.opts)
+		if cmd.Context().Err() != nil && errors.Is(err, context.Canceled) {
+			e.note("stopped while starting")
+			return stopAll(running)
+		}
 		if err != nil {
 			return errors.Join(err, stopAll(running))
 		}
