@@ -109,7 +109,7 @@ func options() []connector.Option {
 		{Key: keyInactivity, Type: connector.OptDuration, Check: notYet("sealing files by inactivity; use '" + keyRollover + "'"), Doc: "Not yet."},
 		{Key: keyTrigger, Type: connector.OptEnum, Enum: []string{"process-time", "partition-time"}, Default: "process-time",
 			Doc: "What completes a partition: the delay since its first row (`process-time`), or the watermark passing the partition's time plus the delay (`partition-time`)."},
-		{Key: keyDelay, Type: connector.OptDuration, Default: "0 s", Doc: "How long after its time a partition is announced: `1 h` for hourly, `1 d` for daily partitions."},
+		{Key: keyDelay, Type: connector.OptDuration, Default: "0 s", Doc: "How long after its time a partition is announced: `1 h` for hourly, `1 d` for daily partitions. With `process-time` it is at least the rollover interval."},
 		{Key: keyZone, Type: connector.OptString, Check: func(s string) error { _, err := loadZone(s); return err },
 			Doc: "The zone in which a partition's values are times. Unset: the session zone."},
 		{Key: keyPolicy, Type: connector.OptString, Check: checkPolicy,
@@ -221,6 +221,11 @@ func (c *Connector) tableOptions(t *connector.Table) (tableOptions, error) {
 		o.trigger = connector.ProcessTime
 		if v.String(keyTrigger) == "partition-time" {
 			o.trigger = connector.PartitionTime
+		} else {
+			// Announcing a partition seals its files. By process time, with
+			// Flink's default delay of 0, that would be one file a batch; so
+			// it waits until they are sealed by age anyway.
+			o.delay = max(o.delay, o.rollAge)
 		}
 	}
 	zone := t.Zone

@@ -264,6 +264,26 @@ func TestSuccessFile(t *testing.T) {
 	}
 }
 
+// TestProcessTimeDelay: announcing by process time does not cut files into one
+// a batch.
+func TestProcessTimeDelay(t *testing.T) {
+	c := newConnector(vfs.NewMem())
+	cols := []connector.Column{column("v", types.NewString()), column("dt", types.NewString())}
+	for delay, want := range map[string]time.Duration{"": 2 * time.Minute, "1 min": 2 * time.Minute, "1 h": time.Hour} {
+		with := map[string]string{"path": "/t", "format": "json", keyPolicy: "success-file", keyRollover: "2 min"}
+		if delay != "" {
+			with[keyDelay] = delay
+		}
+		s, err := c.OpenSink(context.Background(), tableOf(c, cols, []int{1}, with), conntest.OwnerOf(1, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := s.(connector.PartitionCommitter).CommitPolicy(); p.Trigger != connector.ProcessTime || p.Delay != want {
+			t.Errorf("delay %q: %+v", delay, p)
+		}
+	}
+}
+
 func TestTimePatterns(t *testing.T) {
 	at := func(h, m, s, ms int) int64 {
 		return time.Date(2024, 5, 1, h, m, s, ms*1e6, time.UTC).UnixMilli()
