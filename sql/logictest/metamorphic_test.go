@@ -25,15 +25,30 @@ var unstable = []string{"RAND", "UUID", "NOW", "CURRENT_", "LOCALTIME", "LIMIT",
 // thousand, restarted and not: the same rows come out and the same number of
 // rows die (Invariant 7).
 func TestMutatedQueriesAgree(t *testing.T) {
-	const seed = 4711
+	mutatedQueries(t, 4711, 250, func(w Way) Executor { return Direct{} })
+}
+
+// TestMutatedQueriesOnEngine compares the direct evaluation with the engine.
+func TestMutatedQueriesOnEngine(t *testing.T) {
+	e := &onEngine{}
+	mutatedQueries(t, 4712, 60, func(w Way) Executor {
+		if w.Name == "straight" {
+			return Direct{}
+		}
+		return e
+	})
+	t.Logf("%d runs on the engine, %d crashes", e.runs, e.crashes)
+}
+
+func mutatedQueries(t *testing.T, seed uint64, rounds int, executor func(Way) Executor) {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	files, _ := filepath.Glob("testdata/*.slt")
 	if len(files) == 0 {
 		t.Fatal("no files")
 	}
-	rounds, ran := 250, 0
+	ran := 0
 	if testing.Short() {
-		rounds = 50
+		rounds /= 5
 	}
 	for _, name := range files {
 		text, err := os.ReadFile(name)
@@ -63,7 +78,7 @@ func TestMutatedQueriesAgree(t *testing.T) {
 			if slices.ContainsFunc(unstable, func(w string) bool { return strings.Contains(strings.ToUpper(sql), w) }) {
 				continue
 			}
-			if f.agree(sql, seed) {
+			if f.agree(sql, seed, executor) {
 				ran++
 			}
 		}
@@ -104,7 +119,7 @@ func mutate(rng *rand.Rand, queries []string) string {
 
 // agree runs a query several ways and compares; false if it does not compile
 // or is none.
-func (f *file) agree(sql string, seed uint64) bool {
+func (f *file) agree(sql string, seed uint64, executor func(Way) Executor) bool {
 	f.t.Helper()
 	var first string
 	for i, w := range f.r.Ways {
@@ -118,7 +133,7 @@ func (f *file) agree(sql string, seed uint64) bool {
 			return false
 		}
 		f.out.Clear()
-		out, err := f.r.Executor.Run(context.Background(), lenient(u.Statements[0].Job, b), w.Run)
+		out, err := executor(w).Run(context.Background(), lenient(u.Statements[0].Job, b), w.Run)
 		if err != nil {
 			f.t.Errorf("seed %d, %s: %s: %v\n%s", seed, f.name, w.Name, err, sql)
 			return true
