@@ -17,7 +17,7 @@ CREATE TABLE out_t (id BIGINT, k STRING) WITH (
 INSERT INTO out_t SELECT «unknown_column|idd», k FROM clicks;
 INSERT INTO out_t SELECT id, «unknown_function|UPPR»(k) FROM clicks;
 INSERT INTO out_t SELECT id, 名 /* 界 */ FROM «unknown_table|click»;
-INSERT INTO out_t SELECT id, k «syntax_error|k2» k3 FROM clicks;
+INSERT INTO out_t SELECT id, k k2 «syntax_error|k3» FROM clicks;
 `
 
 type finding struct {

@@ -81,7 +81,7 @@ func killRun(t *testing.T, kills, events int) {
 	f.allow(len(l.batches))
 	p := w.start(args...)
 	eventuallyOf(t, p, "the whole load is appended", func() (bool, string) {
-		return f.left() == 0, fmt.Sprintf("%d batches are left", f.left())
+		return f.left() == 0 && w.jobs() != nil, fmt.Sprintf("%d batches are left", f.left())
 	})
 	cancel()
 	producers.Wait()

@@ -15,14 +15,14 @@ func TestKilledBeforeEveryRoll(t *testing.T) {
 	const rows = 2000
 	w.produce("clicks", clicks(0, rows)...)
 	job := w.file("small.sql", copyJob())
-	const roll = 6 * time.Second
-	args := w.runArgs(job, "--set", "ROLL=6 s")
+	const roll = 3 * time.Second
+	args := w.runArgs(job, "--set", "ROLL=3 s")
 	began := time.Now()
 	for life := 1; ; life++ {
 		p := w.start(args...)
 		l := w.untilLedger(p, "out_t", "all rows are read again", func(l control.TableLedger) bool { return l.Read == rows })
 		// Long enough to note the age, shorter than the file's.
-		hold := time.NewTimer(1500 * time.Millisecond)
+		hold := time.NewTimer(900 * time.Millisecond)
 		select {
 		case <-hold.C:
 		case <-p.ended:
@@ -35,7 +35,7 @@ func TestKilledBeforeEveryRoll(t *testing.T) {
 			break
 		}
 		if life >= 12 {
-			t.Fatalf("after %d lives of 1.5 s and %v nothing is committed, although files may stay open for %v only", life, time.Since(began), roll)
+			t.Fatalf("after %d lives of a second and %v nothing is committed, although files may stay open for %v only", life, time.Since(began), roll)
 		}
 	}
 	w.run(append(args, "--set", "BOUNDED=latest-offset")...).must(t, 0)
