@@ -170,11 +170,16 @@ func (g *Gate) Holds(stage int) []string {
 		return nil
 	}
 	var out []string
-	low := batch.MaxWatermark
 	for _, e := range s.entrances {
 		if m := e.missing(); m != "" {
 			out = append(out, m)
 		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	low := batch.MaxWatermark
+	for _, e := range s.entrances {
 		for _, l := range e.lanes {
 			for i := range l.parts {
 				p := &l.parts[i]
