@@ -1,0 +1,248 @@
+package plan
+
+import (
+	"errors"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/expr"
+	"github.com/millrace/millrace/runtime/expr/fn"
+	"github.com/millrace/millrace/sql/diag"
+	"github.com/millrace/millrace/sql/syntax"
+	"slices"
+	"strings"
+)
+
+func (eb *exprBinder) aggregateCall(agg *fn.Aggregate, c *syntax.Call, input Node) *aggCall {
+	b := eb.b
+	switch {
+	case c.Over != nil:
+		b.notYet(c.Over.Span(), "OVER")
+		return nil
+	case len(c.OrderBy) > 0 || len(c.WithinGroup) > 0:
+		b.notYet(c.Span(), "ORDER BY inside an aggregate").
+			WithHelp("%s orders by row time", agg.Name)
+		return nil
+	}
+	inner := &exprBinder{b: b, sc: eb.sc, clause: "an aggregate", spans: eb.spans}
+	var args []expr.Expr
+	ok := true
+	for _, a := range c.Args {
+		e := inner.bind(a)
+		ok = ok && e != nil
+		args = append(args, e)
+	}
+	var filter expr.Expr
+	if c.Filter != nil {
+		filter = inner.predicate(c.Filter)
+		ok = ok && filter != nil
+	}
+	if !ok {
+		return nil
+	}
+	if c.Star && agg.Name != "COUNT" {
+		b.errorf(diag.CodeBadArgument, c.Span(), "%s(*) has no meaning; only COUNT takes *", agg.Name)
+		return nil
+	}
+	opts := fn.AggOptions{Distinct: c.Distinct, KeepNulls: c.Nulls == syntax.RespectNulls}
+	bound, err := agg.Bind(expr.ArgsOf(args...), opts)
+	if err != nil {
+		eb.argError(err, c.Span(), c.Args)
+		return nil
+	}
+	ac := &aggCall{span: c.Span(), call: AggCall{Agg: agg, Bound: bound, Options: opts, Filter: filter}}
+	var texts []string
+	for i, a := range args {
+		cast, err := expr.Implicit(a, bound.Params[i])
+		if err != nil {
+			b.errorf(diag.CodeBadArgument, c.Args[i].Span(), "argument %d of %s: %s", i+1, agg.Name, err)
+			return nil
+		}
+		ac.call.Args = append(ac.call.Args, cast)
+		texts = append(texts, cast.String())
+	}
+	ac.call.Text = callText(agg.Name, opts, c.Star, texts, filter)
+	ac.key = Key(expr.NewRow(nil, append(ac.call.Args, filterOrTrue(filter))...)) + callText(agg.Name, opts, c.Star, nil, nil)
+	ac.col = Column{Name: ac.call.Text, Type: bound.Return}
+	for _, a := range append(ac.call.Args, filterOrTrue(filter)) {
+		ac.col.Determinism = max(ac.col.Determinism, expr.DeterminismOf(a))
+		if input != nil {
+			for _, id := range expr.Columns(a) {
+				if col, ok := ColumnByID(input.Columns(), id); ok {
+					ac.col.Determinism = max(ac.col.Determinism, col.Determinism)
+				}
+			}
+		}
+	}
+	eb.aggregateTypes(ac, agg, args, c)
+	return ac
+}
+
+func filterOrTrue(f expr.Expr) expr.Expr {
+	if f == nil {
+		return expr.Bool(true)
+	}
+	return f
+}
+
+func (eb *exprBinder) aggregateTypes(ac *aggCall, agg *fn.Aggregate, args []expr.Expr, c *syntax.Call) {
+	if len(args) != 1 || !args[0].Type().IsInteger() {
+		return
+	}
+	arg := args[0].Type().WithNullable(true)
+	switch agg.Name {
+	case "SUM":
+		if ac.call.Bound.Return.Kind != arg.Kind {
+			ac.col.Narrow = &arg
+		}
+	case "AVG":
+		eb.b.Diags.Add(diag.Infof(diag.CodeIntegerAverage, c.Span(), "AVG of %s is %s: fractions are cut off", arg, ac.call.Bound.Return.WithNullable(true)).
+			WithHelp("AVG(CAST(x AS DOUBLE)) keeps them"))
+	}
+}
+
+func callText(name string, o fn.AggOptions, star bool, args []string, filter expr.Expr) string {
+	var sb strings.Builder
+	sb.WriteString(name + "(")
+	if o.Distinct {
+		sb.WriteString("DISTINCT ")
+	}
+	if star {
+		sb.WriteString("*")
+	}
+	sb.WriteString(strings.Join(args, ", "))
+	if o.KeepNulls {
+		sb.WriteString(" RESPECT NULLS")
+	}
+	sb.WriteString(")")
+	if filter != nil {
+		sb.WriteString(" FILTER (WHERE " + filter.String() + ")")
+	}
+	return sb.String()
+}
+
+func (eb *exprBinder) argError(err error, call diag.Span, args []syntax.Expr) {
+	span := call
+	var ae *fn.ArgError
+	if errors.As(err, &ae) && ae.Arg >= 0 && ae.Arg < len(args) && args[ae.Arg] != nil {
+		span = args[ae.Arg].Span()
+		if lit, ok := args[ae.Arg].(*syntax.StringLit); ok && ae.Offset >= 0 && lit.Text == nil {
+			start := lit.Span().Start + 1 + ae.Offset
+			if start < lit.Span().End {
+				span = diag.Span{File: lit.Span().File, Start: start, End: lit.Span().End - 1}
+			}
+		}
+	}
+	eb.b.errorf(diag.CodeBadArgument, span, "%s", err)
+}
+
+func (g *grouping) aggregate(s *syntax.Select) Node {
+	b := g.sel.b
+	at := s.Span()
+	switch {
+	case s.GroupBy != nil:
+		at = s.GroupBy.Span()
+	case len(g.calls) > 0:
+		at = g.calls[0].span
+	}
+	w, timeID, ok := g.window(at)
+	if !ok {
+		return nil
+	}
+	if w == nil && !b.updatingAllowed(at, s) {
+		return nil
+	}
+	in := g.input.Columns()
+	pre := &Project{Input: g.input}
+	add := func(e expr.Expr, name string) *expr.Column {
+		key := Key(e)
+		for i, old := range pre.Exprs {
+			if Key(old) == key {
+				return pre.Cols[i].Ref()
+			}
+		}
+		c := derive(b.id, name, e, in)
+		pre.Exprs, pre.Cols = append(pre.Exprs, e), append(pre.Cols, c)
+		return c.Ref()
+	}
+	a := &Aggregate{Window: w, Time: timeID, Span: at, Path: b.path("aggregate")}
+	for i := range g.keys {
+		k := &g.keys[i]
+		if w != nil && g.windowRole(k.e) != nil {
+			continue
+		}
+		ref := add(k.e, keyName(k.e))
+		c, _ := ColumnByID(pre.Cols, ref.Index)
+		k.col = *c
+		k.col.RowTime = false
+		a.Keys = append(a.Keys, ref.Index)
+		a.Cols = append(a.Cols, k.col)
+	}
+	for _, c := range g.calls {
+		call := c.call
+		call.Args = nil
+		for _, arg := range c.call.Args {
+			call.Args = append(call.Args, add(arg, arg.String()))
+		}
+		if call.Filter != nil {
+			call.Filter = add(call.Filter, call.Filter.String())
+		}
+		a.Aggs = append(a.Aggs, call)
+		a.Cols = append(a.Cols, c.col)
+	}
+	if w != nil {
+		tc, _ := ColumnByID(in, timeID)
+		add(tc.Ref(), tc.Name)
+		cols := b.windowColumns(w, 0)
+		for i := range cols {
+			cols[i].Window.Time = cols[WindowTime].ID
+		}
+		for i := range g.keys {
+			if r := g.windowRole(g.keys[i].e); r != nil {
+				g.keys[i].col = cols[r.Role]
+			}
+		}
+		a.Cols = append(a.Cols, cols...)
+	} else if slices.ContainsFunc(a.Aggs, func(c AggCall) bool { return c.Bound.Ordered }) {
+		// FIRST_VALUE and LAST_VALUE go by row time: carry it along.
+		for _, c := range in {
+			if c.RowTime {
+				a.Time = add(c.Ref(), c.Name).Index
+				break
+			}
+		}
+	}
+	a.Input = keepIdentity(pre)
+	if len(pre.Cols) == 0 { // COUNT(*) alone: rows without columns
+		a.Input = g.input
+	}
+	return a
+}
+
+func keyName(e expr.Expr) string {
+	if c, ok := e.(*expr.Column); ok {
+		return c.Name
+	}
+	return e.String()
+}
+
+func (b *Binder) updatingAllowed(at diag.Span, s *syntax.Select) bool {
+	if b.Batch || b.declaring {
+		return true
+	}
+	what := "GROUP BY without a window"
+	if s.GroupBy == nil {
+		what = "an aggregate without a window"
+	}
+	if b.sink != nil && b.sink.Spec != nil && b.sink.Spec.Changelog == connector.InsertOnly {
+		b.errorf(diag.CodeUpdatingIntoAppend, at, "%s updates rows it has already given, and table %q (connector %q) only takes new ones",
+			what, b.sink.Name, b.sink.Spec.Name).
+			WithNote(b.sink.Span, "the table is declared here").
+			WithHelp("group by window_start and window_end of TUMBLE(TABLE ..., DESCRIPTOR(ts), INTERVAL '1' HOUR)").
+			WithHelp("or write to a table with a primary key whose connector takes updates").
+			WithHelp("or merge by key and window with CREATE WIDE TABLE; where the input ends, SET 'execution.runtime-mode' = 'batch'")
+		return false
+	}
+	b.notYet(at, what+" in streaming mode").
+		WithHelp("group by window_start and window_end of TUMBLE(TABLE ..., DESCRIPTOR(ts), INTERVAL '1' HOUR)").
+		WithHelp("where the input ends, SET 'execution.runtime-mode' = 'batch'")
+	return false
+}
