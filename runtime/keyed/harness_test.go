@@ -127,6 +127,9 @@ type scenario struct {
 	// every is after how many hand-overs, on average, a checkpoint is taken; 0: each.
 	every int
 	opts  Options
+	// hold: the lanes do not say that their partitions have ended, and the stages
+	// are stopped when they have handed over.
+	hold bool
 }
 
 // run is one life: it ends when the job is done or the process has died.
@@ -179,6 +182,9 @@ func (s *scenario) run(p *process, seed uint64) (*ledger.Book, error) {
 		return book, err
 	}
 	s.lanes(st, epoch, seed)
+	if s.hold {
+		return book, st.Stop(ctx)
+	}
 	select {
 	case <-st.Done():
 	case <-p.dying:
@@ -195,11 +201,9 @@ func (s *scenario) run(p *process, seed uint64) (*ledger.Book, error) {
 func (s *scenario) lanes(st *Stages, epoch uint64, seed uint64) {
 	var wg sync.WaitGroup
 	for id, n := range s.job.Nodes {
-		ex, ok := n.Op.(*graph.Exchange)
-		if !ok {
+		if _, ok := n.Op.(*graph.Exchange); !ok {
 			continue
 		}
-		_ = ex
 		for k, f := range s.feeds {
 			if !slices.Contains(st.stageOf(graph.NodeID(id)).sourcesOf(graph.NodeID(id)), f.name) {
 				continue
@@ -299,6 +303,9 @@ func (l *simLane) run(ctx context.Context) error {
 				return err
 			}
 		}
+	}
+	if l.s.hold {
+		return nil
 	}
 	h := &lane.Handover{}
 	for i := range l.parts {
