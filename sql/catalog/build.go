@@ -296,6 +296,13 @@ func (b *Builder) check(t *Table) {
 	} else if physicalCount(t) == 0 && !slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Kind == Metadata }) {
 		b.Diags.Errorf(diag.CodeBadTable, t.Span, "table %q has computed columns only", t.Name)
 	}
+	if t.Watermark != nil {
+		if _, ok := t.Column(t.Watermark.Column); !ok {
+			b.Diags.Errorf(diag.CodeBadLike, t.Span, "table %q gets a WATERMARK for %q from LIKE, but not the column", t.Name, t.Watermark.Column).
+				WithNote(t.Watermark.Span, "the WATERMARK is here").
+				WithHelp("add EXCLUDING WATERMARKS")
+		}
+	}
 }
 
 // metadata checks metadata columns against the connector's.

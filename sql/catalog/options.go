@@ -99,6 +99,10 @@ func reportOption(e *connector.OptionError, opts []*syntax.Option, spec *connect
 		if e.OnValue {
 			span = o.Value.Span()
 		}
+		// The message may repeat the value.
+		masked := *e
+		masked.Message = syntax.Mask(o.Value, e.Message)
+		e = &masked
 	}
 	var d *diag.Diagnostic
 	switch {

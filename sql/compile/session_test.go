@@ -230,3 +230,16 @@ CREATE TABLE p3 (x INT, y BIGINT, z INT) WITH ('connector' = 'print');
 		}
 	}
 }
+
+// TestSecretsStayOutOfMessages: a message that repeats the value of an option
+// masks the secret in it.
+func TestSecretsStayOutOfMessages(t *testing.T) {
+	_, ds := Compile([]Source{{"job.sql", "CREATE TABLE s (a INT) WITH ('connector' = 'log', 'topic' = 't', 'scan.startup.mode' = 'x-${secret:PW}');"}},
+		Options{Registry: sqltest.Registry(), Mode: ModeCheck, Vars: syntax.MapVars{Secrets: map[string]string{"PW": "hunter2"}}})
+	if len(ds) != 1 || ds[0].Code != diag.CodeBadOption {
+		t.Fatalf("got %v", ds)
+	}
+	if text := (diag.Renderer{}).String(ds); strings.Contains(text, "hunter2") || !strings.Contains(text, "x-***") {
+		t.Errorf("not masked: %s", text)
+	}
+}
