@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/jobs/control"
+	"github.com/millrace/millrace/runtime/ledger"
 	"github.com/millrace/millrace/runtime/offsets"
 	"github.com/millrace/millrace/storage/record"
 	"github.com/millrace/millrace/storage/topiclog"
@@ -82,6 +83,11 @@ type deadIdentity struct {
 // first came.
 func (n *Node) deadRecords(ctx context.Context, rec jobRecord, d *deadTopic) ([]control.DeadRecord, error) {
 	done := n.replayedOffsets(rec, d)
+	book := n.ledger.Book(ledger.Scope{Job: rec.ID, Generation: rec.Generation})
+	shown := map[string]string{} // by table id
+	for _, t := range book.Tables() {
+		shown[t.ID.String()] = shownTable(t)
+	}
 	at := map[deadIdentity]int{}
 	var out []control.DeadRecord
 	err := d.each(ctx, func(r *record.Record, v *deadValue) error {
@@ -93,7 +99,11 @@ func (n *Node) deadRecords(ctx context.Context, rec jobRecord, d *deadTopic) ([]
 		if !seen {
 			i = len(out)
 			at[id] = i
-			out = append(out, control.DeadRecord{Table: v.Table, Topic: v.Topic, Partition: v.Partition, Offset: v.Offset})
+			table := v.Table
+			if name, ok := shown[v.TableID]; ok {
+				table = name
+			}
+			out = append(out, control.DeadRecord{Table: table, Topic: v.Topic, Partition: v.Partition, Offset: v.Offset})
 		}
 		x := &out[i]
 		if !seen || v.Attempts > x.Attempts {

@@ -176,10 +176,10 @@ func (n *Node) tableLedgers(rec jobRecord, only string) []control.TableLedger {
 		row := &rows[i]
 		if row.TopicName == n.deadName(rec) {
 			// A replay's own account: its rows stay dead in the first one.
-			replayed[row.Table.Name] += row.Counts.Written
+			replayed[shownTable(row.Table)] += row.Counts.Written
 			continue
 		}
-		k := key{row.Table.Name, row.TopicName}
+		k := key{shownTable(row.Table), row.TopicName}
 		t := sums[k]
 		if t == nil {
 			t = &control.TableLedger{Table: k.table, Topic: k.topic, Job: rec.Name, FilteredBy: map[string]int64{}, DeadBy: map[string]int64{}}
@@ -209,6 +209,12 @@ func (n *Node) tableLedgers(rec jobRecord, only string) []control.TableLedger {
 		}
 		return order[i].topic < order[j].topic
 	})
+	emitted := map[string]int64{}
+	for _, t := range book.Tables() {
+		if e := book.Emitted(t.ID); e != nil {
+			emitted[t.Name] = e.Rows
+		}
+	}
 	out := []control.TableLedger{}
 	seen := map[string]bool{}
 	for _, k := range order {
@@ -219,11 +225,20 @@ func (n *Node) tableLedgers(rec jobRecord, only string) []control.TableLedger {
 		if !seen[k.table] {
 			// Numbers of the table as a whole stand with its first topic.
 			seen[k.table] = true
-			t.Replayed = replayed[k.table]
+			t.Replayed, t.Emitted = replayed[k.table], emitted[k.table]
 		}
 		out = append(out, *t)
 	}
 	return out
+}
+
+// shownTable is the name under which people know an output: that of the sink
+// table, for the hand-over to a keyed stage too.
+func shownTable(t *ledger.Table) string {
+	if t.Exchange && len(t.Feeds) > 0 {
+		return strings.Join(t.Feeds, ", ")
+	}
+	return t.Name
 }
 
 // Jobs implements control.API.
