@@ -65,6 +65,7 @@ func newLoad(events int, partitions map[string]int, batch int) (*load, error) {
 type feeder struct {
 	w    *world
 	load *load
+	pace time.Duration
 
 	mu   sync.Mutex
 	next int // the first batch that was not tried
@@ -74,8 +75,8 @@ type feeder struct {
 	err   error
 }
 
-func newFeeder(w *world, l *load) *feeder {
-	return &feeder{w: w, load: l, moved: make(chan struct{})}
+func newFeeder(w *world, l *load, pace time.Duration) *feeder {
+	return &feeder{w: w, load: l, pace: pace, moved: make(chan struct{})}
 }
 
 // allow lets it append up to, not including, batch n.
@@ -91,11 +92,11 @@ func (f *feeder) signal() {
 	f.moved = make(chan struct{})
 }
 
-// take is the next batch; nil at the quota.
-func (f *feeder) take() (*feedBatch, <-chan struct{}) {
+// take is the next batch; nil at the quota, which ahead does not mind.
+func (f *feeder) take(ahead bool) (*feedBatch, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.next >= f.quota {
+	if f.next >= len(f.load.batches) || f.next >= f.quota && !ahead {
 		return nil, f.moved
 	}
 	b := f.load.batches[f.next]
@@ -113,8 +114,10 @@ func (f *feeder) left() int {
 // run appends until the context ends. While nobody serves the directory it
 // waits.
 func (f *feeder) run(ctx context.Context) {
-	retry := time.NewTicker(10 * time.Millisecond)
-	defer retry.Stop()
+	// A load that lasts as long as the process lives, not one that comes in a
+	// burst and leaves it idle.
+	pace := time.NewTicker(f.pace)
+	defer pace.Stop()
 	var c *control.Client
 	defer func() {
 		if c != nil {
@@ -125,13 +128,13 @@ func (f *feeder) run(ctx context.Context) {
 		if c == nil {
 			if c = f.w.dial(); c == nil {
 				select {
-				case <-retry.C:
+				case <-pace.C:
 				case <-ctx.Done():
 				}
 				continue
 			}
 		}
-		b, moved := f.take()
+		b, moved := f.take(false)
 		if b == nil {
 			select {
 			case <-moved:
@@ -153,6 +156,10 @@ func (f *feeder) run(ctx context.Context) {
 			continue
 		}
 		b.acknowledged = true
+		select {
+		case <-pace.C:
+		case <-ctx.Done():
+		}
 	}
 }
 

@@ -75,7 +75,7 @@ func (o *outcome) event(e *event, topic string) {
 	for _, table := range tables {
 		switch {
 		case e.broken:
-			o.kill(table, e, "malformed")
+			o.kill(table, e, "malformed_record")
 		case e.actorBad && table != "commit_of":
 			o.kill(table, e, "type_mismatch")
 		default:
@@ -119,7 +119,7 @@ func (o *outcome) wide(e *event, topic string, wide map[actorHour]*wideRow) {
 	hour := e.CreatedAt.UTC().Truncate(time.Hour)
 	switch {
 	case e.broken:
-		o.kill(table, e, "malformed")
+		o.kill(table, e, "malformed_record")
 		return
 	case e.actorBad:
 		o.kill(table, e, "type_mismatch")
@@ -184,7 +184,7 @@ func (o *outcome) pushMinute(e *event, minutes map[time.Time]*minuteRow) {
 	start := e.CreatedAt.UTC().Truncate(time.Minute)
 	switch {
 	case e.broken:
-		o.kill(table, e, "malformed")
+		o.kill(table, e, "malformed_record")
 	case e.late(start.Add(time.Minute), 0):
 		o.account(table, e.Topic).late++
 		o.dead[place{table, e.Topic, e.Partition, e.Offset}] = "late"

@@ -54,7 +54,7 @@ func killRun(t *testing.T, kills, events int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newFeeder(w, l)
+	f := newFeeder(w, l, 20*time.Millisecond)
 	ctx, cancel := context.WithCancel(context.Background())
 	var producers sync.WaitGroup
 	producers.Add(1)
@@ -118,7 +118,7 @@ func killRun(t *testing.T, kills, events int) {
 // number of records.
 func (w *world) produceWhileDown(f *feeder, rng *rand.Rand) int {
 	w.t.Helper()
-	b, _ := f.take()
+	b, _ := f.take(true)
 	if b == nil {
 		return 0
 	}
