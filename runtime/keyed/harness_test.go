@@ -130,6 +130,11 @@ type scenario struct {
 	// hold: the lanes do not say that their partitions have ended, and the stages
 	// are stopped when they have handed over.
 	hold bool
+	// wrap replaces the sinks, notice is told what the start does, epoch is the
+	// least job epoch.
+	wrap   func(*memSink) connector.Sink
+	notice func(string)
+	epoch  uint64
 }
 
 // run is one life: it ends when the job is done or the process has died.
@@ -141,11 +146,11 @@ func (s *scenario) run(p *process, seed uint64) (*ledger.Book, error) {
 	}
 	scope := ledger.Scope{Job: connector.UUID{9}, Generation: 1}
 	book := l.Book(scope)
-	epoch := book.JobEpoch() + 1
+	epoch := max(book.JobEpoch(), s.epoch) + 1
 	if err := book.Append(ctx, &ledger.Start{Epoch: epoch}); err != nil {
 		return book, err
 	}
-	env := engine.KeyedEnv{Book: book, DeadLetters: memDead{p}, JobEpoch: epoch, Sinks: map[graph.NodeID]engine.SinkHandle{},
+	env := engine.KeyedEnv{Notice: s.notice, Book: book, DeadLetters: memDead{p}, JobEpoch: epoch, Sinks: map[graph.NodeID]engine.SinkHandle{},
 		Outputs: map[graph.NodeID]connector.UUID{}}
 	for _, n := range s.job.Nodes {
 		switch op := n.Op.(type) {
@@ -158,7 +163,11 @@ func (s *scenario) run(p *process, seed uint64) (*ledger.Book, error) {
 		case *graph.Sink:
 			tab := &ledger.Table{Name: op.Table.Name}
 			copy(tab.ID[:], "table "+op.Table.Name)
-			env.Sinks[n.ID] = engine.SinkHandle{Table: tab, Sink: &memSink{p: p, name: op.Table.Name, o: s.sinks[op.Table.Name]}}
+			sink := &memSink{p: p, name: op.Table.Name, o: s.sinks[op.Table.Name]}
+			env.Sinks[n.ID] = engine.SinkHandle{Table: tab, Sink: sink}
+			if s.wrap != nil {
+				env.Sinks[n.ID] = engine.SinkHandle{Table: tab, Sink: s.wrap(sink)}
+			}
 			if err := book.Append(ctx, tab); err != nil {
 				return book, err
 			}
