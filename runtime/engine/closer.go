@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -22,9 +23,9 @@ type closer struct {
 	policy connector.CommitPolicy
 	clock  slot.Clock
 
-	// gate orders commits of files and announcements: a file that becomes
-	// visible after the announcement reopens the partition, whichever comes
-	// first.
+	// gate orders commits of files by lanes and the steps of a close. What a
+	// keyed stage commits is ordered by the ledger, which refuses an
+	// announcement that a commit has overtaken.
 	gate sync.Mutex
 
 	mu     sync.Mutex
@@ -277,7 +278,7 @@ func (c *closer) announce(ctx context.Context, closed []*ledger.Close) {
 		if now != nil && now.Version == x.Version && now.Step == ledger.Closed {
 			f := *now
 			f.Step, f.TimeMillis = ledger.Announced, c.clock.Now().UnixMilli()
-			if err := c.book.Append(ctx, &f); err != nil {
+			if err := c.book.Append(ctx, &f); err != nil && !errors.Is(err, ledger.ErrStale) {
 				failed = err
 			}
 		}

@@ -193,6 +193,9 @@ func (r *Run) findLanes(ctx context.Context, first bool) error {
 	if err := overlap(all); err != nil {
 		return err
 	}
+	if err := r.mixed(all); err != nil {
+		return err
+	}
 	if !first {
 		for _, l := range made {
 			r.notice("lane %s: %d new partitions", l.Config().Name, len(l.fact.Partitions))
@@ -390,6 +393,25 @@ func overlap(lanes []*laneOf) error {
 					l.fact.Topic, other, l.source.name, t.fact.Name)}
 			}
 			seen[k] = l.source.name
+		}
+	}
+	return nil
+}
+
+// mixed refuses a table whose partitions are announced and that both lanes and
+// keyed stages write: neither alone knows when a partition is complete.
+func (r *Run) mixed(lanes []*laneOf) error {
+	feeds := r.feeds()
+	for _, l := range lanes {
+		for _, t := range l.tables {
+			if t.closer == nil {
+				continue
+			}
+			for _, names := range feeds {
+				if slices.Contains(names, t.fact.Name) {
+					return &graph.NotYetError{Feature: fmt.Sprintf("table %s with a partition commit, written both directly and by a keyed query", t.fact.Name)}
+				}
+			}
 		}
 	}
 	return nil

@@ -76,6 +76,11 @@ func (r *Run) look() (over bool) {
 		go func() { _ = r.Stop(context.Background()) }()
 		return false
 	}
+	if r.keyed != nil && r.keyedEnded() && r.keyed.Err() != nil && !r.stopping.Load() {
+		r.fail(r.keyed.Err())
+		r.changed()
+		return false
+	}
 	lanes := r.snapshot()
 	// Asked before the closers look: what they see is then final.
 	ended := !r.stopping.Load() && r.ended(lanes)
@@ -147,13 +152,32 @@ func (r *Run) ended(lanes []*laneOf) bool {
 		r.changed()
 		return false
 	}
+	finished := true
 	for _, l := range lanes {
 		switch state, _ := l.State(); state {
 		case lane.Starting, lane.Running, lane.BackingOff:
 			return false
+		case lane.Finished:
+		default:
+			finished = false
 		}
 	}
-	return r.job.Bounded
+	return r.job.Bounded && (!finished || r.keyedEnded())
+}
+
+// keyedEnded reports whether the keyed stages have ended, and looks again when
+// they do.
+func (r *Run) keyedEnded() bool {
+	if r.keyed == nil {
+		return true
+	}
+	select {
+	case <-r.keyed.Done():
+		return true
+	default:
+		r.watchKeyed()
+		return false
+	}
 }
 
 // over reports whether a bounded run whose lanes have ended has nothing left
@@ -179,14 +203,9 @@ func (r *Run) over(lanes []*laneOf, pending bool) bool {
 		return true
 	}
 	if r.keyed != nil {
-		select {
-		case <-r.keyed.Done():
-			if err := r.keyed.Err(); err != nil {
-				r.fail(err)
-			}
-		default:
-			r.watchKeyed()
-			return false
+		if err := r.keyed.Err(); err != nil {
+			r.fail(err)
+			return true
 		}
 	}
 	if pending {
@@ -291,7 +310,11 @@ func (r *Run) closeState(t *table, lanes []*laneOf) *closeState {
 			s.progress = append(s.progress, p)
 		}
 	}
-	s.ended = s.ended && len(s.progress) > 0
+	if len(s.progress) == 0 {
+		// Only keyed stages feed it: they begin the closes themselves, but for
+		// those that time on the wall or the end of the input brings.
+		s.ended = s.known && r.job.Bounded && r.keyedEnded()
+	}
 	s.idle = func(p *lane.Progress) bool { return idle[p.Output] }
 	return s
 }

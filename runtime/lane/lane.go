@@ -86,6 +86,13 @@ func New(cfg Config) (*Lane, error) {
 	if l.columns == nil {
 		l.columns = []int{}
 	}
+	for i := range cfg.Outputs {
+		if o := &cfg.Outputs[i]; o.Exchange != nil {
+			if _, err := newNeed(cfg.Job, o.Nodes[0], o.Stage); err != nil {
+				return nil, fmt.Errorf("lane %s: %w", cfg.Name, err)
+			}
+		}
+	}
 	d, err := l.newDrive(&attempt{ctx: context.Background()}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("lane %s: %w", cfg.Name, err)

@@ -109,6 +109,28 @@ func (b *Book) fenced(facts []Fact) error {
 	return nil
 }
 
+// stale refuses an announcement that a later commit has overtaken, also one in
+// the same store batch.
+func (b *Book) stale(facts []Fact, batch map[CloseKey]*Close) error {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for _, f := range facts {
+		c, ok := f.(*Close)
+		if !ok || c.Step != Announced {
+			continue
+		}
+		k := CloseKey{c.Table, c.TablePartition}
+		now := b.closes[k]
+		if x := batch[k]; x != nil {
+			now = x
+		}
+		if now == nil || now.Step != Closed || now.Version != c.Version {
+			return fmt.Errorf("announcing %s: %w", c.TablePartition, ErrStale)
+		}
+	}
+	return nil
+}
+
 // raise makes a lane epoch known before its record is applied, so that
 // facts of lower ones which stand behind it in one store batch are refused.
 func (b *Book) raise(o *Open) {

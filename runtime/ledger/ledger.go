@@ -34,6 +34,10 @@ type pending struct {
 // is not known before the ledger is opened again (Invariant 3).
 var ErrBroken = errors.New("ledger must be opened again")
 
+// ErrStale is returned for a Close that says Announced of a version which has
+// been opened again: what came late is not announced yet.
+var ErrStale = errors.New("the table partition was opened again")
+
 // OpenLedger replays a store.
 func OpenLedger(ctx context.Context, store Store) (*Ledger, error) {
 	l := &Ledger{store: store, books: map[Scope]*Book{}}
@@ -146,9 +150,14 @@ func (l *Ledger) drain(ctx context.Context) {
 func (l *Ledger) write(ctx context.Context, batch []*pending) {
 	var records []Record
 	kept := batch[:0]
+	closes := map[*Book]map[CloseKey]*Close{} // of this batch
 	for _, p := range batch {
 		// Invariant 9: a lane that lost its epoch writes nothing.
-		if err := p.book.fenced(p.facts); err != nil {
+		err := p.book.fenced(p.facts)
+		if err == nil {
+			err = p.book.stale(p.facts, closes[p.book])
+		}
+		if err != nil {
 			p.done <- err
 			continue
 		}
@@ -156,8 +165,14 @@ func (l *Ledger) write(ctx context.Context, batch []*pending) {
 		for _, f := range p.facts {
 			records = append(records, EncodeFact(p.book.scope, f))
 			// A new epoch fences what stands behind it in the same batch, too.
-			if o, ok := f.(*Open); ok {
-				p.book.raise(o)
+			switch f := f.(type) {
+			case *Open:
+				p.book.raise(f)
+			case *Close:
+				if closes[p.book] == nil {
+					closes[p.book] = map[CloseKey]*Close{}
+				}
+				closes[p.book][CloseKey{f.Table, f.TablePartition}] = f
 			}
 		}
 		for _, k := range p.drop {
