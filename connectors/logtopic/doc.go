@@ -18,7 +18,7 @@
 //	below the log's start               start - position  start
 //	above the end of its leader epoch   -1                start
 //	above the log's end                 -1                start
-//	in damaged records (From..To)       To+1 - position   To + 1
+//	in front of damage (From..To)       To+1 - From       To + 1
 //	of a topic deleted or made again    -1                start of the new one
 //
 // The same error comes from the reader when retention, damage or deletion is met
@@ -26,7 +26,8 @@
 //
 // A record batch whose checksum is right but whose records cannot be unpacked
 // was broken by its producer. It is one note, malformed_record, at its first
-// such offset: a dead letter, not the end of the lane.
+// such offset: a dead letter with the bytes of the batch, not the end of the
+// lane.
 //
 // # Writing
 //

@@ -40,6 +40,31 @@ func (r *reader) Raw(number int32, offset int64) (connector.RawRecord, bool) {
 	if l := r.cur.lease; l.Lease != nil && l.split.number == number && f.start(l, offset) {
 		return f.record(), true
 	}
+	return r.rawBatch(number, offset)
+}
+
+// rawBatch is the whole record batch of an offset that cannot be unpacked.
+func (r *reader) rawBatch(number int32, offset int64) (connector.RawRecord, bool) {
+	for _, l := range append(r.held[:len(r.held):len(r.held)], r.cur.lease) {
+		if l.Lease == nil || l.split.number != number {
+			continue
+		}
+		for _, chunk := range l.Chunks {
+			for len(chunk) > 0 {
+				rb, rest, err := record.SplitUnverified(chunk)
+				if err != nil {
+					return connector.RawRecord{}, false
+				}
+				chunk = rest
+				if offset < rb.BaseOffset || offset > rb.LastOffset() || rb.Attributes.Control() {
+					continue
+				}
+				r.find.forget()
+				bad := record.CheckRecords(rb, &r.find.decoder) != nil
+				return connector.RawRecord{Value: rb.Raw, TimestampMillis: rb.MaxTimestamp}, bad
+			}
+		}
+	}
 	return connector.RawRecord{}, false
 }
 

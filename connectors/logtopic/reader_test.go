@@ -284,7 +284,23 @@ func TestBatchThatCannotBeUnpacked(t *testing.T) {
 	w.put(p, record.None, `{"id":12}`)
 	want := got{0: {"0:1", "1:malformed_record", "6:6", "7:0", "8:1", "9:malformed_record", "12:12"}}
 	for _, rows := range []int{1, 100} {
-		have, err := collect(t, w.open(w.source(w.table("t", idOnly)), nil, nil), rows, 1<<20, nil)
+		r := w.open(w.source(w.table("t", idOnly)), nil, nil)
+		have, err := collect(t, r, rows, 1<<20, func(b *batch.Batch) {
+			for _, n := range b.Notes {
+				// The letter keeps what there is: the batch, which any Kafka
+				// tool can look at.
+				x, ok := r.Raw(0, n.Offset)
+				if !ok || len(x.Value) < record.HeaderSize {
+					t.Errorf("nothing for the letter of %d", n.Offset)
+					continue
+				}
+				h, err := record.ParseHeader(x.Value)
+				check(t, err)
+				if n.Offset < h.BaseOffset || n.Offset > h.LastOffset() || h.Size() != len(x.Value) {
+					t.Errorf("the letter of %d has the batch at %d", n.Offset, h.BaseOffset)
+				}
+			}
+		})
 		check(t, err)
 		if !reflect.DeepEqual(have, want) {
 			t.Errorf("%d rows at a time: %v\nwant %v", rows, have, want)

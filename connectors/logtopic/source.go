@@ -285,7 +285,11 @@ func (s *source) check(ctx context.Context, t *topiclog.Topic, p connector.Posit
 			return mismatch(p, at.state, fmt.Sprintf("leader epoch %d ends at %d: what was read above it is gone", p.LeaderEpoch, end)), nil
 		}
 	}
-	// A position in front of damage can only go on behind it.
+	if p.Offset >= at.state.DurableEnd {
+		return nil, nil
+	}
+	// A position in front of damage can only go on behind it. What is read here
+	// will be read again in a moment.
 	l, err := s.store.Fetch(ctx, topiclog.FetchRequest{Partition: at.id, Offset: p.Offset, MaxBytes: 1, Durable: true})
 	l.Release()
 	var rot *topiclog.CorruptError
@@ -317,8 +321,9 @@ func damaged(p connector.Position, st topiclog.PartitionState, rot *topiclog.Cor
 	m := mismatch(p, st, "")
 	m.Damaged, m.Err = true, rot
 	m.Earliest, m.Latest = rot.To+1, max(st.DurableEnd, rot.To+1)
-	m.Lost = m.Earliest - p.Offset
-	m.Reason = fmt.Sprintf("offsets %d to %d are damaged and cannot be read", p.Offset, rot.To)
+	from := max(rot.From, p.Offset)
+	m.Lost = m.Earliest - from
+	m.Reason = fmt.Sprintf("offsets %d to %d are damaged and cannot be read", from, rot.To)
 	return m
 }
 

@@ -62,7 +62,7 @@ records; a job's records appear exactly once after any crash.`,
 			{Key: "scan.bounded.timestamp-millis", Type: connector.OptInt, Doc: "With mode `timestamp`: up to, not including, the first record at or after this time."},
 			{Key: "scan.bounded.specific-offsets", Check: checkOffsets, Doc: "With mode `specific-offsets`: up to, not including, these offsets."},
 			{Key: "sink.partitioner", Type: connector.OptEnum, Default: "default", Enum: []string{"default", "round-robin"},
-				Doc: "Which partition a row goes to: `default` by the murmur2 hash of the primary key (without one as `round-robin`), `round-robin` in turn."},
+				Doc: "Which partition a row goes to: `default` by the murmur2 hash of the primary key (without one as `round-robin`); `round-robin` gives whole appends to the partitions in turn."},
 		},
 		Metadata: []connector.MetadataColumn{
 			{Key: "topic", Type: "STRING NOT NULL", Doc: "The topic's name."},
