@@ -1,6 +1,7 @@
 package filesystem
 
 import (
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"strconv"
@@ -29,7 +30,7 @@ func setFooter(p *parquetfmt.Writer, h connector.Header) {
 		if i > 0 {
 			in.WriteByte(' ')
 		}
-		fmt.Fprintf(&in, "%s:%d:%s", x.Topic, x.Partition, hex.EncodeToString(x.Offsets.AppendTo(nil)))
+		fmt.Fprintf(&in, "%s:%d:%s", x.Topic, x.Partition, base64.RawStdEncoding.EncodeToString(x.Offsets.AppendTo(nil)))
 	}
 	p.SetMetadata(footerInputs, in.String())
 	p.SetMetadata(footerRowHash, fmt.Sprintf("%016x", h.RowHash))
@@ -56,13 +57,18 @@ func ParseInputs(text string) ([]connector.Input, error) {
 			return nil, fmt.Errorf("%q is no partition number", parts[1])
 		}
 		in.Partition = int32(p)
-		b, err := hex.DecodeString(parts[2])
+		b, err := base64.RawStdEncoding.DecodeString(parts[2])
 		if err != nil {
 			return nil, fmt.Errorf("offsets of %s: %w", f, err)
 		}
-		if in.Offsets, _, err = offsets.Decode(b); err != nil {
+		set, rest, err := offsets.Decode(b)
+		if err == nil && len(rest) > 0 {
+			err = offsets.ErrEncoding
+		}
+		if err != nil {
 			return nil, fmt.Errorf("offsets of %s: %w", f, err)
 		}
+		in.Offsets = set
 		out = append(out, in)
 	}
 	return out, nil

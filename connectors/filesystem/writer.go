@@ -218,7 +218,7 @@ func (w *Writer) create() (*openFile, error) {
 		return f, nil
 	}
 	o := w.sink.parquet
-	o.RowGroupBytes = min(o.RowGroupBytes, int(max(w.budget/2, 64<<10)))
+	o.RowGroupBytes = min(o.RowGroupBytes, int(max(w.budget/4, 64<<10)))
 	p, err := parquetfmt.NewWriter(f.spool, w.sink.fields, o)
 	f.parquet = p
 	return f, err
@@ -232,7 +232,7 @@ func (w *Writer) makeRoom(another bool) error {
 		return connector.ErrFull
 	}
 	held := w.HeldBytes()
-	if held < w.budget-w.budget/4 {
+	if held < w.budget/2 {
 		return nil
 	}
 	files := make([]*openFile, 0, len(w.open))
@@ -243,7 +243,7 @@ func (w *Writer) makeRoom(another bool) error {
 	}
 	sort.Slice(files, func(i, j int) bool { return files[i].parquet.BufferedBytes() > files[j].parquet.BufferedBytes() })
 	for _, f := range files {
-		if held < w.budget/2 || int64(f.parquet.BufferedBytes()) < w.budget/64 {
+		if held < w.budget/4 || int64(f.parquet.BufferedBytes()) < w.budget/64 {
 			break
 		}
 		before := f.held()
