@@ -129,3 +129,47 @@ func TestEngineWithLanes(t *testing.T) {
 		s.proof(w, book, windowOracle(s), fmt.Sprintf("seed %d", seed))
 	}
 }
+
+// TestEngineAnnouncesPartitionsOfStages: the checkpoint's watermark closes a
+// table partition, and it is announced once, with all of its rows, through
+// crashes too.
+func TestEngineAnnouncesPartitionsOfStages(t *testing.T) {
+	policy := connector.CommitPolicy{Trigger: connector.PartitionTime, Delay: 0, Time: func(tp string) (int64, error) {
+		x, err := time.Parse("window_start=2006-01-02 15:04:05.000", tp)
+		return x.UnixMilli() + minute, err
+	}}
+	rows := map[int64]int{}
+	f := &feed{name: "a", parts: make([][]event, 2)}
+	for i := range int64(60) {
+		e := event{uid: num(i), ts: i * 7000}
+		f.parts[i%2] = append(f.parts[i%2], e)
+		rows[e.ts/minute*minute]++
+	}
+	for seed := uint64(1); seed <= 6; seed++ {
+		s := &scenario{t: t, window: &graph.Window{Size: minute}, feeds: []*feed{f},
+			sinks: map[string]sinkOptions{"out": {partitionBy: "window_start", policy: policy, maxRows: 4}}}
+		topics := topicsOf(s.feeds)
+		w := newWorld()
+		for life, at := range []int{int(seed) * 12, 0} {
+			s.job = windowJob(t, 1+life, 0, "a")
+			p := w.process(at, seed%2 == 0)
+			if _, err := s.runEngine(p, topics, seed); err != nil && !p.dead {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+		}
+		seen := map[string]int{}
+		for _, a := range w.table("out").announced {
+			seen[a]++
+		}
+		for start, n := range rows {
+			want := fmt.Sprintf("window_start=%s: %d rows", ts(start), n)
+			if seen[want] == 0 {
+				t.Errorf("seed %d: not announced: %s", seed, want)
+			}
+			delete(seen, want)
+		}
+		if len(seen) > 0 {
+			t.Errorf("seed %d: announced before all rows were there: %v", seed, seen)
+		}
+	}
+}

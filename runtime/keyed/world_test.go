@@ -33,6 +33,7 @@ type memTable struct {
 	published map[connector.ArtifactID][]string
 	order     []connector.ArtifactID // of publishing
 	parts     map[connector.ArtifactID]string
+	announced []string
 }
 
 func newWorld() *world {
@@ -172,10 +173,22 @@ type memSink struct {
 	o    sinkOptions
 }
 
-func (s *memSink) Roll() connector.RollPolicy                                 { return connector.RollPolicy{Bytes: s.o.roll} }
-func (s *memSink) Close() error                                               { return nil }
-func (s *memSink) CommitPolicy() connector.CommitPolicy                       { return s.o.policy }
-func (s *memSink) CommitPartition(context.Context, string) error              { return nil }
+func (s *memSink) Roll() connector.RollPolicy           { return connector.RollPolicy{Bytes: s.o.roll} }
+func (s *memSink) Close() error                         { return nil }
+func (s *memSink) CommitPolicy() connector.CommitPolicy { return s.o.policy }
+func (s *memSink) CommitPartition(_ context.Context, tp string) error {
+	return s.p.op("announce", func() error {
+		t := s.p.w.table(s.name)
+		n := 0
+		for id, part := range t.parts {
+			if part == tp {
+				n += len(t.published[id])
+			}
+		}
+		t.announced = append(t.announced, fmt.Sprintf("%s: %d rows", tp, n))
+		return nil
+	})
+}
 func (s *memSink) MaxEpoch(context.Context, connector.LaneID) (uint64, error) { return 0, nil }
 
 func (s *memSink) OpenWriter(_ context.Context, a connector.Attempt) (connector.Writer, error) {
