@@ -27,7 +27,9 @@ func TestDecideClose(t *testing.T) {
 	closing := func(bound int64) *ledger.Close {
 		return &ledger.Close{TablePartition: "h0", Step: ledger.Closing, Version: 1, Bounds: []ledger.Bound{{Offset: bound}}}
 	}
-	step := func(s ledger.CloseStep) *ledger.Close { return &ledger.Close{TablePartition: "h0", Step: s, Version: 1} }
+	step := func(s ledger.CloseStep) *ledger.Close {
+		return &ledger.Close{TablePartition: "h0", Step: s, Version: 1}
+	}
 
 	for _, c := range []struct {
 		name string
