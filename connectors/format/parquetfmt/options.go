@@ -15,8 +15,8 @@ type Compression uint8
 
 // The codecs. The zero value is Snappy, which every reader knows. LZ4 is not
 // among them: its two framings divide the readers, and parquet-go/parquet-go
-// v0.32 returns zeros instead of values for LZ4_RAW pages that shrink to less
-// than a third.
+// v0.32 returns zeros instead of values for LZ4_RAW pages that keep more than a
+// third of their size.
 const (
 	Snappy Compression = iota
 	None
