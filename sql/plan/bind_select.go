@@ -31,7 +31,9 @@ type item struct {
 	named bool
 	// aliased: the name was written with AS.
 	aliased bool
-	span    diag.Span
+	// computed: written as an expression, not as a bare reference.
+	computed bool
+	span     diag.Span
 }
 
 // selectQuery binds a SELECT with the ORDER BY of its query.
@@ -155,9 +157,15 @@ func (sel *selection) bindItems(bind func(e syntax.Expr) expr.Expr) bool {
 			}
 			name, named := itemName(it, i)
 			span := it.Expr.Span()
-			sel.items = append(sel.items, item{e: e, name: name, named: named, aliased: it.Alias != nil, span: span})
+			sel.items = append(sel.items, item{e: e, name: name, named: named, aliased: it.Alias != nil, computed: !isReference(it.Expr), span: span})
 		}
 	}
+	return ok
+}
+
+// isReference reports a column written as such.
+func isReference(e syntax.Expr) bool {
+	_, ok := e.(*syntax.ColumnRef)
 	return ok
 }
 
@@ -220,9 +228,14 @@ func (sel *selection) project() {
 	out := &Output{}
 	for _, it := range sel.items {
 		p.Exprs = append(p.Exprs, it.e)
-		p.Cols = append(p.Cols, derive(sel.b.id, it.name, it.e, sel.input.Columns()))
-		out.Spans = append(out.Spans, it.span)
+		c := derive(sel.b.id, it.name, it.e, sel.input.Columns())
 		_, bare := it.e.(*expr.Column)
+		if it.computed && bare {
+			// An expression that comes down to a column, such as a CAST to its own type, is one all the same.
+			c.ID, c.RowTime, c.Window = sel.b.id(), false, nil
+		}
+		p.Cols = append(p.Cols, c)
+		out.Spans = append(out.Spans, it.span)
 		out.Named = append(out.Named, it.aliased || it.named && bare)
 	}
 	out.Node = keepIdentity(p)
