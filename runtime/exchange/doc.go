@@ -21,7 +21,7 @@
 // A stage's watermark is the minimum over the partitions of all its lanes that
 // are not idle; the Gate computes it and puts it behind the rows that it is
 // about. Before every lane of a stage's sources has attached it does not move,
-// and when all partitions are idle it does not move either. Marking a partition
+// when all partitions are idle it does not move beyond what they have said last. Marking a partition
 // idle, or active again, happens under the same lock: the bound that Rejoin
 // answers is the last watermark that was put into the channels, and from then on
 // none above the partition's own follows.

@@ -211,9 +211,12 @@ func (s *gateStage) advance(g *Gate) {
 	}
 }
 
-// combined is the minimum over all partitions that are not idle.
+// combined is the minimum over all partitions that are not idle. When all are,
+// those count that ever had a watermark: whether a silent one became idle before
+// or together with the others makes no difference, and what the others have said
+// last does not move.
 func (s *gateStage) combined(g *Gate) int64 {
-	t, active, parts := batch.MaxWatermark, false, 0
+	t, idle, active, parts := batch.MaxWatermark, batch.MaxWatermark, false, 0
 	for _, e := range s.entrances {
 		if e.missing() != "" {
 			return batch.NoWatermark
@@ -221,9 +224,12 @@ func (s *gateStage) combined(g *Gate) int64 {
 		for _, l := range e.lanes {
 			parts += len(l.parts)
 			for i := range l.parts {
-				if !l.parts[i].idle {
+				switch p := &l.parts[i]; {
+				case !p.idle:
 					active = true
-					t = min(t, l.parts[i].time)
+					t = min(t, p.time)
+				case p.time != batch.NoWatermark:
+					idle = min(idle, p.time)
 				}
 			}
 		}
@@ -235,6 +241,8 @@ func (s *gateStage) combined(g *Gate) int64 {
 		return t
 	case parts == 0 && g.cfg.Bounded:
 		return batch.MaxWatermark // no partition at all: the input is empty
+	case idle < batch.MaxWatermark && !g.cfg.Batch:
+		return idle
 	}
 	return batch.NoWatermark
 }

@@ -145,6 +145,22 @@ func TestSilentPartition(t *testing.T) {
 	f.expect("all are idle: the watermark does not move")
 }
 
+// TestSilentPartitionsIdleAtOnce: when the partition with data becomes idle
+// together with the silent ones, its windows fire all the same.
+func TestSilentPartitionsIdleAtOnce(t *testing.T) {
+	for _, order := range [][]int32{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}} {
+		f := newFixture(t, batch.NoWatermark, "a")
+		in := f.attach(0, 1, 3)
+		f.hand(in, rows(0, 3, 120_000, 1, 2, 3))
+		for _, p := range order {
+			if err := in.Idle(f.ctx, p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.expect("all are idle", 120_000)
+	}
+}
+
 // TestWatermarksWaitForAllLanes: no window fires before every lane of the
 // stage's sources has attached, and none that the ledger knows is forgotten.
 func TestWatermarksWaitForAllLanes(t *testing.T) {
