@@ -54,6 +54,7 @@ Start here:  millrace demo`,
 // strict makes wrong numbers of arguments and unknown sub-verbs input errors
 // that name the nearest one.
 func strict(cmd *cobra.Command) {
+	cmd.SuggestionsMinimumDistance = 2
 	for _, c := range cmd.Commands() {
 		strict(c)
 	}
