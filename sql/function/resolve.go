@@ -35,7 +35,7 @@ var later = map[string]string{
 	"HOP": windowHelp, "HOP_START": windowHelp, "HOP_END": windowHelp, "SESSION": windowHelp, "SESSION_START": windowHelp, "SESSION_END": windowHelp,
 	"PROCTIME": "event time is the way here: WATERMARK FOR ts AS ...", "ROW_NUMBER": "", "RANK": "", "DENSE_RANK": "", "LAG": "", "LEAD": "",
 	"NTILE": "", "CURRENT_WATERMARK": "", "JSON_OBJECT": "", "JSON_ARRAY": "", "JSON_OBJECTAGG": "", "JSON_ARRAYAGG": "",
-	"COLLECT": "", "STDDEV_POP": "", "STDDEV_SAMP": "", "VAR_POP": "", "VAR_SAMP": "", "ELEMENT": "", "MAP_VALUES": "", "MAP_ENTRIES": "",
+	"COLLECT": "", "STDDEV_POP": "", "STDDEV_SAMP": "", "VAR_POP": "", "VAR_SAMP": "", "ELEMENT": "", "MAP_ENTRIES": "",
 }
 
 const windowHelp = "FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' HOUR)) with GROUP BY window_start, window_end"
@@ -96,10 +96,25 @@ func Binary(op syntax.BinaryOp) string { return binaryNames[op] }
 
 var isNames = [...]string{
 	syntax.IsNull: "NULL", syntax.IsTrue: "TRUE", syntax.IsFalse: "FALSE", syntax.IsUnknown: "UNKNOWN",
-	syntax.IsJSONValue: "JSON", syntax.IsJSONObject: "JSON OBJECT", syntax.IsJSONArray: "JSON ARRAY", syntax.IsJSONScalar: "JSON SCALAR",
 }
 
-// Is is the name of x IS [NOT] kind.
+// JSONKind is the argument of "IS JSON" for x IS JSON VALUE, OBJECT, ARRAY or
+// SCALAR; false for other tests.
+func JSONKind(kind syntax.IsKind) (string, bool) {
+	switch kind {
+	case syntax.IsJSONValue:
+		return "VALUE", true
+	case syntax.IsJSONObject:
+		return "OBJECT", true
+	case syntax.IsJSONArray:
+		return "ARRAY", true
+	case syntax.IsJSONScalar:
+		return "SCALAR", true
+	}
+	return "", false
+}
+
+// Is is the name of x IS [NOT] kind, for tests other than JSON.
 func Is(kind syntax.IsKind, not bool) string {
 	if not {
 		return "IS NOT " + isNames[kind]

@@ -124,6 +124,10 @@ func (eb *exprBinder) special(e syntax.Expr) expr.Expr {
 		}
 		return eb.call("SUBSTRING", span, e.Expr, e.From, e.For)
 	case *syntax.Overlay:
+		if _, err := function.Lookup(eb.b.Functions, "OVERLAY"); err != nil {
+			eb.b.notYet(span, "OVERLAY").WithHelp("LEFT(s, n) || t || SUBSTRING(s FROM n)")
+			return nil
+		}
 		if e.For == nil {
 			return eb.call("OVERLAY", span, e.Expr, e.Placing, e.From)
 		}

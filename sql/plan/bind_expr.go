@@ -75,7 +75,7 @@ func (eb *exprBinder) bind(e syntax.Expr) expr.Expr {
 	case *syntax.Binary:
 		return eb.binary(e)
 	case *syntax.Is:
-		return eb.call(function.Is(e.Kind, e.Not), e.Span(), e.Expr)
+		return eb.is(e)
 	case *syntax.IsDistinct:
 		name := "IS DISTINCT FROM"
 		if e.Not {
@@ -309,6 +309,19 @@ func (eb *exprBinder) between(e *syntax.Between) expr.Expr {
 		x = expr.NewOr(x, y)
 	}
 	return eb.negate(x, e.Not, e.Span())
+}
+
+// is binds IS [NOT] NULL and the like; IS JSON takes its kind as an argument.
+func (eb *exprBinder) is(e *syntax.Is) expr.Expr {
+	kind, ok := function.JSONKind(e.Kind)
+	if !ok {
+		return eb.call(function.Is(e.Kind, e.Not), e.Span(), e.Expr)
+	}
+	x := eb.bind(e.Expr)
+	if x == nil {
+		return nil
+	}
+	return eb.negate(eb.apply("IS JSON", e.Span(), []syntax.Expr{e.Expr}, []expr.Expr{x, expr.Text(kind)}), e.Not, e.Span())
 }
 
 func (eb *exprBinder) negate(x expr.Expr, not bool, span diag.Span) expr.Expr {
