@@ -59,6 +59,8 @@ type Gate struct {
 	shut      error
 	done      chan struct{} // closed with shut
 	ended     bool          // every stage is done: there are only positions
+	changes   uint64        // hand-overs, watermarks, attachments so far
+	barrier   uint64        // of them, before the last barrier
 }
 
 type gateStage struct {
@@ -69,7 +71,7 @@ type gateStage struct {
 
 // NewGate returns a gate without stages.
 func NewGate(cfg GateConfig) *Gate {
-	return &Gate{cfg: cfg, entrances: map[graph.NodeID]*Entrance{}, done: make(chan struct{})}
+	return &Gate{cfg: cfg, entrances: map[graph.NodeID]*Entrance{}, done: make(chan struct{}), changes: 1}
 }
 
 // AddStage adds a stage, before Start; the number says which one it is.
@@ -127,6 +129,7 @@ func (g *Gate) Entrance(node graph.NodeID) (*Entrance, bool) {
 func (g *Gate) Barrier(n uint64) []ledger.Cursor {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.barrier = g.changes
 	var out []ledger.Cursor
 	for _, s := range g.stages {
 		s.push(Message{Kind: Barrier, Checkpoint: n})
@@ -141,6 +144,14 @@ func (g *Gate) Barrier(n uint64) []ledger.Cursor {
 		return cmp.Or(slices.Compare(x.Output[:], y.Output[:]), slices.Compare(x.Topic[:], y.Topic[:]), cmp.Compare(x.Partition, y.Partition))
 	})
 	return out
+}
+
+// Quiet reports that nothing has entered since the last barrier, so that another
+// checkpoint would be the same.
+func (g *Gate) Quiet() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.barrier == g.changes
 }
 
 // Shut ends all hand-overs with err. Barriers still enter.
@@ -206,6 +217,7 @@ func (s *gateStage) push(m Message) {
 // advance puts the stage's watermark into the channels when it has risen.
 func (s *gateStage) advance(g *Gate) {
 	if t := s.combined(g); t > s.pushed {
+		g.changes++
 		s.pushed = t
 		s.push(Message{Kind: Watermark, Time: t})
 	}
@@ -372,6 +384,7 @@ func (e *Entrance) Attach(_ context.Context, a lane.Attachment) (lane.Inlet, err
 	l.inlet = &Inlet{e: e, lane: l, id: a.Lane, origin: origin,
 		split: Splitter{Input: e.cfg.Input, Keys: e.cfg.Keys, Parallelism: len(e.stage.Inboxes)}}
 	e.lanes[a.Lane] = l
+	e.gate.changes++
 	e.stage.advance(e.gate)
 	return l.inlet, nil
 }

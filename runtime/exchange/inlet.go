@@ -117,6 +117,9 @@ func (in *Inlet) try(h *lane.Handover, rows []*Rows) (<-chan struct{}, error) {
 			return wait, err
 		}
 	}
+	if len(h.Moved) > 0 || rows != nil {
+		g.changes++
+	}
 	for t, r := range rows {
 		if r != nil {
 			s.Inboxes[t].put(0, Message{Kind: Data, Rows: r})
