@@ -316,7 +316,10 @@ func (r *Run) Resume(name string, o lane.ResumeOptions) error {
 		if l.Config().Name != name {
 			continue
 		}
-		if len(l.heir) > 0 && o.SkipLost {
+		r.mu.Lock()
+		recreated := len(l.heir) > 0
+		r.mu.Unlock()
+		if recreated && o.SkipLost {
 			return r.retire(l)
 		}
 		return l.Resume(o)

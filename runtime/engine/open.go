@@ -1,16 +1,13 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/graph"
-	"github.com/millrace/millrace/runtime/lane"
 	"github.com/millrace/millrace/runtime/ledger"
-	"github.com/millrace/millrace/runtime/operator"
 	"github.com/millrace/millrace/runtime/slot"
 )
 
@@ -164,219 +161,6 @@ func (r *Run) openSources(ctx context.Context) error {
 	return nil
 }
 
-// findLanes makes lanes: those of the ledger, and new ones of partitions that
-// no lane has.
-func (r *Run) findLanes(ctx context.Context, first bool) error {
-	names := make([]string, 0, len(r.sources))
-	for name := range r.sources {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	var made []*laneOf
-	for _, name := range names {
-		s := r.sources[name]
-		parts, err := s.src.Partitions(ctx)
-		if err != nil {
-			return fmt.Errorf("listing the partitions of table %s: %w", name, err)
-		}
-		ls, err := r.lanesOf(ctx, s, parts, first)
-		if err != nil {
-			return err
-		}
-		made = append(made, ls...)
-	}
-	r.place(made)
-	r.mu.Lock()
-	r.lanes = append(r.lanes, made...)
-	all := slices.Clone(r.lanes)
-	r.mu.Unlock()
-	if err := overlap(all); err != nil {
-		return err
-	}
-	if err := r.mixed(all); err != nil {
-		return err
-	}
-	if !first {
-		for _, l := range made {
-			r.notice("lane %s: %d new partitions", l.Config().Name, len(l.fact.Partitions))
-			l.Start()
-		}
-	}
-	return nil
-}
-
-// lanesOf makes the lanes of one source table.
-func (r *Run) lanesOf(ctx context.Context, s *source, parts []connector.Partition, first bool) ([]*laneOf, error) {
-	byTopic := map[connector.UUID][]connector.Partition{}
-	var topics []connector.UUID
-	for _, p := range parts {
-		if byTopic[p.TopicID] == nil {
-			topics = append(topics, p.TopicID)
-		}
-		byTopic[p.TopicID] = append(byTopic[p.TopicID], p)
-	}
-	taken := map[connector.UUID]map[int32]bool{}
-	held := map[string]*laneOf{} // by topic name: waits for a decision
-	var out []*laneOf
-	for _, f := range r.book.Lanes() {
-		if f.Source != s.name || f.Retired {
-			continue
-		}
-		if taken[f.ID.Topic] == nil {
-			taken[f.ID.Topic] = map[int32]bool{}
-		}
-		for _, p := range f.Partitions {
-			taken[f.ID.Topic][p] = true
-		}
-		if !first {
-			continue
-		}
-		l, err := r.known(s, f, byTopic, parts)
-		if err != nil {
-			return nil, err
-		}
-		if l != nil {
-			out = append(out, l)
-			if byTopic[f.ID.Topic] == nil {
-				held[f.Topic] = l
-			}
-		}
-	}
-	for _, id := range topics {
-		var fresh []connector.Partition
-		for _, p := range byTopic[id] {
-			if !taken[id][p.ID] {
-				fresh = append(fresh, p)
-			}
-		}
-		if len(fresh) == 0 {
-			continue
-		}
-		if l := held[fresh[0].Topic]; l != nil {
-			l.heir = append(l.heir, fresh...)
-			continue
-		}
-		l, err := r.newLane(ctx, s, fresh)
-		if err != nil {
-			return nil, err
-		}
-		if l != nil {
-			out = append(out, l)
-		}
-	}
-	return out, nil
-}
-
-// known makes a lane of the ledger. One whose topic is gone is left out; when
-// a topic of the same name is there, the lane stops at its positions, which do
-// not match it.
-func (r *Run) known(s *source, f *ledger.Lane, byTopic map[connector.UUID][]connector.Partition, parts []connector.Partition) (*laneOf, error) {
-	have := byTopic[f.ID.Topic]
-	if have == nil && !slices.ContainsFunc(parts, func(p connector.Partition) bool { return p.Topic == f.Topic }) {
-		r.notice("topic %s (table %s) is gone; its lane does not run", f.Topic, s.name)
-		return nil, nil
-	}
-	ps := make([]connector.Partition, len(f.Partitions))
-	for i, id := range f.Partitions {
-		ps[i] = connector.Partition{TopicID: f.ID.Topic, Topic: f.Topic, ID: id}
-	}
-	return r.makeLane(s, f, ps)
-}
-
-// newLane enters a lane for partitions that none has.
-func (r *Run) newLane(ctx context.Context, s *source, parts []connector.Partition) (*laneOf, error) {
-	slices.SortFunc(parts, func(a, b connector.Partition) int { return cmp.Compare(a.ID, b.ID) })
-	f := &ledger.Lane{ID: connector.LaneID{Topic: parts[0].TopicID}, Topic: parts[0].Topic, Source: s.name}
-	for _, old := range r.book.Lanes() {
-		if old.ID.Topic == f.ID.Topic && old.ID.Set >= f.ID.Set {
-			f.ID.Set = old.ID.Set + 1
-		}
-	}
-	for _, p := range parts {
-		f.Partitions = append(f.Partitions, p.ID)
-	}
-	l, err := r.makeLane(s, f, parts)
-	if err != nil || l == nil {
-		return nil, err
-	}
-	if err := r.book.Append(ctx, f); err != nil {
-		return nil, fmt.Errorf("recording a lane of topic %s: %w", f.Topic, err)
-	}
-	return l, nil
-}
-
-// makeLane puts a lane together; nil when its source feeds nothing.
-func (r *Run) makeLane(s *source, f *ledger.Lane, parts []connector.Partition) (*laneOf, error) {
-	l := &laneOf{fact: f, source: s}
-	name := f.Topic
-	if r.ambiguous(f) {
-		name += "/" + s.name
-	}
-	if f.ID.Set > 0 {
-		name = fmt.Sprintf("%s#%d", name, f.ID.Set)
-	}
-	cfg := lane.Config{Name: name, Fact: f, Partitions: parts, Job: r.job, Sources: s.nodes, Source: s.src, Book: r.book,
-		DeadLetters: r.deps.DeadLetters, Slot: r.slots[0], Zone: r.zone, Log: r.deps.Log, Notice: r.deps.Notice,
-		Changed: r.changed, Dead: r.countDead, Options: r.opts.Lane}
-	cfg.Options.Seed = uint64(f.ID.Topic[0])<<8 | uint64(f.ID.Set)
-	cfg.Committed = r.committed
-	for _, node := range s.nodes {
-		c, err := operator.NewChain(r.job, node)
-		if err != nil {
-			return nil, err
-		}
-		for _, out := range c.Outputs() {
-			if err := r.addOutput(&cfg, l, s, out); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if len(cfg.Outputs) == 0 {
-		return nil, nil
-	}
-	var err error
-	l.Lane, err = lane.New(cfg)
-	return l, err
-}
-
-// ambiguous reports whether the topic is read as several tables.
-func (r *Run) ambiguous(f *ledger.Lane) bool {
-	for _, old := range r.book.Lanes() {
-		if old.ID.Topic == f.ID.Topic && old.Source != f.Source {
-			return true
-		}
-	}
-	return false
-}
-
-func (r *Run) addOutput(cfg *lane.Config, l *laneOf, s *source, node graph.NodeID) error {
-	t := r.nodes[node]
-	for i := range cfg.Outputs {
-		if cfg.Outputs[i].Table == t.fact {
-			if !slices.Contains(cfg.Outputs[i].Nodes, node) {
-				cfg.Outputs[i].Nodes = append(cfg.Outputs[i].Nodes, node)
-			}
-			return nil
-		}
-	}
-	o := lane.OutputConfig{Table: t.fact, Nodes: []graph.NodeID{node}, IdleTimeout: s.idle}
-	if t.sink != nil {
-		o.Sink, o.SinkTable, o.OnError, o.NotNull = t.sink, t.sinkTable, t.onError, t.notNull
-		if t.closer != nil {
-			o.PartitionCloser = t.closer
-		}
-	} else {
-		x, err := r.keyed.Exchange(node)
-		if err != nil {
-			return fmt.Errorf("exchange of %s: %w", t.fact.Name, err)
-		}
-		o.Exchange, o.Stage = x, t.stage
-	}
-	cfg.Outputs = append(cfg.Outputs, o)
-	l.tables = append(l.tables, t)
-	return nil
-}
-
 // overlap refuses what the ledger cannot keep apart: one topic read as two
 // tables into one output, whose positions would share a key.
 func overlap(lanes []*laneOf) error {
@@ -460,8 +244,8 @@ func (r *Run) retire(l *laneOf) error {
 		return fmt.Errorf("retiring lane %s: %w", l.Config().Name, err)
 	}
 	_ = l.Stop(ctx) // it is stopped: there is nothing to finish
-	heir := l.heir
 	r.mu.Lock()
+	heir := l.heir
 	l.heir = nil
 	r.lanes = slices.DeleteFunc(r.lanes, func(x *laneOf) bool { return x == l })
 	r.mu.Unlock()

@@ -266,7 +266,7 @@ func (l *Lane) openOutput(ctx context.Context, a *attempt, o *output, cursors []
 		return l.cfg.Book.Hour(ledger.CursorKey{Output: o.cfg.Table.ID, Topic: p.TopicID, Partition: p.ID}, kind, hour)
 	}
 	l.mu.Lock()
-	memory := l.cfg.Slot.MemoryShare()
+	memory := l.cfg.Slot.MemoryShare() / int64(len(l.cfg.Outputs))
 	l.mu.Unlock()
 	w, err := o.cfg.Sink.OpenWriter(ctx, connector.Attempt{ID: id, MemoryBytes: memory})
 	if err != nil {

@@ -279,9 +279,18 @@ func artifactsOf(intents []*ledger.Intent) []connector.Artifact {
 // rebuild gives up those of which nothing is left.
 func (o *output) resolve(ctx context.Context, rebuild bool) error {
 	l := o.lane
+	// By what they hold, not by who made them: the partitions may have belonged
+	// to a lane of another name before.
 	pending := l.cfg.Book.Intents(func(e *ledger.Entry) bool {
-		id := e.ID()
-		return e.Result == ledger.Pending && !id.Keyed && id.Table == o.cfg.Table.ID && id.Lane == l.cfg.Fact.ID
+		if id := e.ID(); e.Result != ledger.Pending || id.Keyed || id.Table != o.cfg.Table.ID {
+			return false
+		}
+		for _, p := range l.cfg.Partitions {
+			if e.Input(p.TopicID, p.ID) != nil {
+				return true
+			}
+		}
+		return false
 	})
 	for _, e := range pending {
 		if err := o.resolveOne(ctx, e.Intent, rebuild); err != nil {

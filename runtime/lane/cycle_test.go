@@ -3,6 +3,7 @@ package lane_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"testing"
 
 	"github.com/millrace/millrace/runtime/connector"
@@ -79,11 +80,14 @@ func contains(list []string, x string) bool {
 	return false
 }
 
-// TestRandomCrashes crashes again and again at random operations, with random
+// TestTortureRandomCrashes crashes again and again at random operations, with random
 // batch sizes, two tables and small memory.
-func TestRandomCrashes(t *testing.T) {
+func TestTortureRandomCrashes(t *testing.T) {
 	seeds := 150
-	if testing.Short() {
+	switch {
+	case os.Getenv("MILLRACE_TORTURE") != "":
+		seeds = 5000
+	case testing.Short():
 		seeds = 20
 	}
 	for seed := uint64(1); seed <= uint64(seeds); seed++ {
@@ -97,6 +101,11 @@ func TestRandomCrashes(t *testing.T) {
 		for range r.IntN(6) {
 			p := w.Process()
 			p.CrashAt(1+r.IntN(40), r.IntN(2) == 0)
+			if r.IntN(2) == 0 {
+				// Something fails before the crash, too.
+				op := []string{"seal", "publish", "dead", "fence", "resolve", "source open"}[r.IntN(6)]
+				p.SetFault(failNth(op, 1+r.IntN(4), r.IntN(2) == 0, errTimeout))
+			}
 			s.start(t, p).await(t)
 			if r.IntN(3) == 0 {
 				w.Store.Compact()
@@ -150,5 +159,31 @@ func TestEditedBetweenCrashes(t *testing.T) {
 			t.Errorf("seed %d: rows from nowhere: %v", seed, count)
 		}
 		s.equation(t, w)
+	}
+}
+
+// TestPartitionsChangeTheirLane: the table that reads the topic has another name
+// in the edited job, so its partitions belong to a new lane. What the old one
+// left is resolved and skipped all the same.
+func TestPartitionsChangeTheirLane(t *testing.T) {
+	topic, parts := filled(9, 30)
+	s := setup{topic: topic, tables: []string{"t"}, source: lanetest.SourceOptions{Bounded: true, MaxRecords: 6},
+		sink: lanetest.SinkOptions{PartitionBy: "p", Roll: connector.RollPolicy{Bytes: 120}}}
+	calm := lanetest.NewWorld().Process()
+	s.start(t, calm).await(t)
+	for n := range calm.Operations() {
+		for _, after := range []bool{false, true} {
+			w := lanetest.NewWorld()
+			p := w.Process()
+			p.CrashAt(n+1, after)
+			s.set = 0
+			s.start(t, p).await(t)
+			s.set = 1
+			s.start(t, w.Process()).await(t)
+			s.verify(t, w, "t", expect(parts, false))
+			if t.Failed() {
+				t.Fatalf("crash at operation %d after=%v", n+1, after)
+			}
+		}
 	}
 }

@@ -43,10 +43,7 @@ type setup struct {
 	// required makes column v of the tables NOT NULL.
 	required bool
 	clock    slot.Clock
-	// set numbers and partitions of the lane.
-	partitions []connector.Partition
-	exchange   lane.Exchange
-	closer     func(*ledger.Book, *ledger.Table) lane.PartitionCloser
+	set      uint32 // number of the lane's set of partitions
 }
 
 var scope = ledger.Scope{Job: connector.UUID{1, 2, 3}}
@@ -100,11 +97,8 @@ func (s *setup) open(p *lanetest.Process) (*life, error) {
 	}
 	l := &life{book: led.Book(scope), process: p}
 	job := s.job()
-	parts := s.partitions
-	if parts == nil {
-		parts = s.topic.Partitions()
-	}
-	fact := &ledger.Lane{ID: connector.LaneID{Topic: s.topic.ID}, Topic: s.topic.Name, Source: "topic"}
+	parts := s.topic.Partitions()
+	fact := &ledger.Lane{ID: connector.LaneID{Topic: s.topic.ID, Set: s.set}, Topic: s.topic.Name, Source: "topic"}
 	for _, x := range parts {
 		fact.Partitions = append(fact.Partitions, x.ID)
 	}
@@ -127,9 +121,6 @@ func (s *setup) open(p *lanetest.Process) (*life, error) {
 		copy(tab.ID[:], "table-"+sink.Table.Name)
 		out := lane.OutputConfig{Table: tab, Nodes: []graph.NodeID{n.ID}, Sink: p.Sink(sink.Table.Name, s.sink),
 			SinkTable: sink.Table, OnError: s.onError, NotNull: s.notNull}
-		if s.closer != nil {
-			out.PartitionCloser = s.closer(l.book, tab)
-		}
 		cfg.Outputs = append(cfg.Outputs, out)
 	}
 	l.Lane, err = lane.New(cfg)

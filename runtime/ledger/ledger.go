@@ -27,7 +27,10 @@ type pending struct {
 	book  *Book
 	facts []Fact
 	drop  [][]byte
-	done  chan error
+	// make gives the facts when it is the record's turn, from what the book
+	// holds then; such a record is written by itself.
+	make func() []Fact
+	done chan error
 }
 
 // ErrBroken is returned by appends after one has failed: what the store holds
@@ -103,7 +106,16 @@ func (l *Ledger) forget(key []byte) {
 // append writes facts and tombstones durably, together with those of
 // concurrent callers.
 func (l *Ledger) append(ctx context.Context, b *Book, facts []Fact, drop [][]byte) error {
-	p := &pending{book: b, facts: facts, drop: drop, done: make(chan error, 1)}
+	return l.enqueue(ctx, &pending{book: b, facts: facts, drop: drop, done: make(chan error, 1)})
+}
+
+// appendMade appends facts that are made of the book as it is when they are
+// written.
+func (l *Ledger) appendMade(ctx context.Context, b *Book, f func() []Fact) error {
+	return l.enqueue(ctx, &pending{book: b, make: f, done: make(chan error, 1)})
+}
+
+func (l *Ledger) enqueue(ctx context.Context, p *pending) error {
 	l.queueMu.Lock()
 	if l.broken != nil {
 		err := l.broken
@@ -143,7 +155,21 @@ func (l *Ledger) drain(ctx context.Context) {
 			}
 			continue
 		}
-		l.write(ctx, batch)
+		var plain []*pending
+		for _, p := range batch {
+			if p.make == nil {
+				plain = append(plain, p)
+			}
+		}
+		if len(plain) > 0 {
+			l.write(ctx, plain)
+		}
+		for _, p := range batch {
+			if p.make != nil {
+				p.facts = p.make()
+				l.write(ctx, []*pending{p})
+			}
+		}
 	}
 }
 

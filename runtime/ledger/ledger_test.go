@@ -320,6 +320,28 @@ func TestPruneKeepsWhatIsNeeded(t *testing.T) {
 	}
 }
 
+func TestRollUpKeepsTheSums(t *testing.T) {
+	b := open(t, NewMemStore())
+	h := func(hour int64, minutes ...Minute) *Hour {
+		return &Hour{Output: tableA, Topic: topicA, Lane: laneA, Epoch: 1, Hour: hour, Minutes: minutes}
+	}
+	appendAll(t, b, &Open{Lane: laneA, Epoch: 1}, h(1, Minute{0, MinuteCounts{1}}, Minute{7, MinuteCounts{2, 0, 5}}), h(2, Minute{3, MinuteCounts{4}}),
+		h(OtherHour, Minute{-1, MinuteCounts{9}}))
+	appendAll(t, b, &Open{Lane: laneA, Epoch: 2}) // a restart in between
+	for _, want := range []int{1, 0} {            // once
+		if n, err := b.RollUp(context.Background(), 2*3_600_000); n != want || err != nil {
+			t.Errorf("%d hours rolled up, want %d: %v", n, want, err)
+		}
+	}
+	k := CursorKey{tableA, topicA, 0}
+	if got := b.Hour(k, EventMinute, 1).Minutes; !reflect.DeepEqual(got, []Minute{{-1, MinuteCounts{3, 0, 5}}}) {
+		t.Errorf("hour 1 is %v", got)
+	}
+	if got := b.Hour(k, EventMinute, 2).Minutes; len(got) != 1 || got[0].Minute != 3 {
+		t.Errorf("hour 2, which ends later, is %v", got)
+	}
+}
+
 // TestOvertakenAnnouncement: a file that is committed after the partition was
 // closed opens it again; an announcement of what was there before is refused,
 // whether the commit is in the book or in the same batch.

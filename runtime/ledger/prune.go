@@ -76,3 +76,32 @@ func (b *Book) passed(e *Entry, o PruneOptions) bool {
 	}
 	return true
 }
+
+// RollUp makes one row of the minutes of each hour that ended before a time, and
+// returns how many hours it changed. The sums stay, so it may run beside lanes.
+func (b *Book) RollUp(ctx context.Context, beforeMillis int64) (int, error) {
+	const hourMillis = 3_600_000
+	n := 0
+	err := b.ledger.appendMade(ctx, b, func() []Fact {
+		b.mu.RLock()
+		defer b.mu.RUnlock()
+		var facts []Fact
+		for k, h := range b.hours {
+			if k.hour == OtherHour || (k.hour+1)*hourMillis > beforeMillis || len(h.Minutes) == 1 && h.Minutes[0].Minute == -1 {
+				continue
+			}
+			sum := *h
+			if o := b.opens[h.Lane]; o != nil {
+				sum.Epoch = o.Epoch // what an older one wrote is taken over
+			}
+			sum.Minutes = []Minute{{Minute: -1}}
+			for i := range h.Minutes {
+				sum.Minutes[0].Counts.Add(&h.Minutes[i].Counts)
+			}
+			facts = append(facts, &sum)
+		}
+		n = len(facts)
+		return facts
+	})
+	return n, err
+}

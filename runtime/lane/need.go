@@ -1,0 +1,124 @@
+package lane
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/expr"
+	"github.com/millrace/millrace/runtime/graph"
+	"github.com/millrace/millrace/runtime/operator"
+)
+
+// need is what the stage needs of a row, and when it is late.
+type need struct {
+	keys    []int // may be no error
+	notNull []int // may not be NULL either (keys of wide tables)
+	time    int   // row time in use, -1: none
+	windows *operator.Windows
+	latency int64
+	late    graph.ErrorPolicy
+	never   bool // batch mode: nothing is late
+	// args are what the stage evaluates; errors there fail a row where filters
+	// let it through. Bare columns are in keys.
+	args *expr.Program
+	uses []argUse
+	out  []batch.Vec
+}
+
+// argUse is an expression of args: filter is the index of its FILTER, -1.
+type argUse struct {
+	expr, filter int
+	isFilter     bool
+}
+
+// newNeed reads it off the node behind the exchange. input says which of the
+// node's inputs the exchange is.
+func newNeed(job *graph.Job, exchange graph.NodeID, stage *graph.Node) (need, error) {
+	n := need{time: -1, never: job.Batch}
+	in := job.Nodes[exchange].Schema
+	n.keys = slices.Clone(job.Nodes[exchange].Op.(*graph.Exchange).Keys)
+	var aggs []graph.Aggregate
+	var err error
+	if stage == nil {
+		return n, nil
+	}
+	switch op := stage.Op.(type) {
+	case *graph.WindowAggregate:
+		n.keys = append(n.keys, op.Keys...)
+		n.time, n.latency, n.late, aggs = op.Time, op.Lateness, op.Late.Policy, op.Aggregates
+		if op.Late.Table >= 0 && op.Late.Policy == graph.DeadLetter {
+			return n, &graph.NotYetError{Feature: "window.late-rows into a table"}
+		}
+		n.windows, err = operator.NewWindows(op.Window, in.Fields[op.Time].Type)
+	case *graph.GroupAggregate:
+		n.keys = append(n.keys, op.Keys...)
+		aggs = op.Aggregates
+	case *graph.WideMerge:
+		err = n.wide(op, job, exchange, stage, in)
+	default:
+		// Sort and limit need every column.
+		for i := range in.Fields {
+			n.keys = append(n.keys, i)
+		}
+	}
+	if err != nil {
+		return n, err
+	}
+	return n, n.aggregates(aggs, in)
+}
+
+func (n *need) wide(op *graph.WideMerge, job *graph.Job, exchange graph.NodeID, stage *graph.Node, in *batch.Schema) error {
+	k := slices.Index(stage.Inputs, exchange)
+	if k < 0 {
+		return fmt.Errorf("BUG: exchange %d is no input of node %d", exchange, stage.ID)
+	}
+	b := &op.Branches[k]
+	n.keys = append(n.keys, b.Keys...)
+	n.notNull = append(n.notNull, b.Keys...)
+	if b.Version >= 0 {
+		n.keys = append(n.keys, b.Version)
+	}
+	for i := range op.Columns {
+		if c := &op.Columns[i]; c.Branch == b.Label && c.Input >= 0 {
+			n.keys = append(n.keys, c.Input)
+		}
+	}
+	n.time, n.latency, n.late = b.Time, op.Lateness, op.Late.Policy
+	var err error
+	n.windows, err = operator.NewWindows(op.Window, in.Fields[b.Time].Type)
+	return err
+}
+
+// aggregates compiles arguments and filters.
+func (n *need) aggregates(aggs []graph.Aggregate, in *batch.Schema) error {
+	var exprs []expr.Expr
+	for i := range aggs {
+		a, filter := &aggs[i], -1
+		if a.Filter != nil {
+			filter = len(exprs)
+			exprs = append(exprs, a.Filter)
+			n.uses = append(n.uses, argUse{expr: filter, filter: -1, isFilter: true})
+		}
+		n.keys = append(n.keys, a.Order...)
+		for _, arg := range a.Args {
+			if c, ok := arg.(*expr.Column); ok && filter < 0 {
+				n.keys = append(n.keys, c.Index)
+				continue
+			}
+			n.uses = append(n.uses, argUse{expr: len(exprs), filter: filter})
+			exprs = append(exprs, arg)
+		}
+	}
+	slices.Sort(n.keys)
+	n.keys = slices.Compact(n.keys)
+	if len(exprs) == 0 {
+		return nil
+	}
+	p, err := expr.Compile(exprs, in, expr.Options{})
+	if err != nil {
+		return fmt.Errorf("compiling aggregate arguments: %w", err)
+	}
+	n.args, n.out = p, make([]batch.Vec, len(exprs))
+	return nil
+}
