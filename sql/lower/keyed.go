@@ -37,9 +37,15 @@ func (l *lowerer) aggregate(n *plan.Aggregate, in *lowered) (*lowered, error) {
 		}
 	}
 	timeAt := -1
-	if n.Window != nil {
+	if n.Time >= 0 {
 		if timeAt, err = in.ordinal(n.Time); err != nil {
 			return nil, err
+		}
+	}
+	for i := range aggs {
+		// A window aggregate orders by its time anyway.
+		if n.Window == nil && timeAt >= 0 && aggs[i].Bound.Ordered {
+			aggs[i].Order = []int{timeAt}
 		}
 	}
 	ex := l.exchange(in, keys)
