@@ -61,7 +61,8 @@ type Settler interface {
 	// has an outcome that is durable in the ledger, so that Publish, Resolve and
 	// Discard are not called for it again. A lane calls it after `committed` is
 	// durable, with the sequence it will give next, and after it has resolved
-	// what earlier epochs left, with its own epoch and sequence 0. A keyed stage
+	// what earlier epochs left, with its own epoch and sequence 0; while an intent
+	// of the lane is pending that is another lane's to resolve, it does not. A keyed stage
 	// calls it when no manifest that can be restored lists the artefacts. It is
 	// cheap: records are dropped in batches. An error costs space, nothing else.
 	Settled(ctx context.Context, id ArtifactID) error
