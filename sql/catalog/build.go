@@ -49,6 +49,7 @@ func (b *Builder) Table(s *syntax.CreateTable) (*Table, bool) {
 	t.Options = mergeOptions(t.Options, s.Options, s.Like, b.Diags)
 	b.watermark(t, s.Elements)
 	b.check(t)
+	t.columnsSound = b.Diags.Count(diag.Error) == before
 	resolveOptions(t, b.Registry, t.Span, b.Diags)
 	if t.Connector == nil && s.HasWith && t.Option("connector") == nil && s.Like == nil && len(s.Options) > 0 {
 		// A template: its options are checked when LIKE completes it.

@@ -36,6 +36,9 @@ func (v *View) Declared() diag.Span { return v.Span }
 type Broken struct {
 	Name string
 	Span diag.Span
+	// Table is the declaration when only its options are wrong: queries over
+	// it are still checked against its columns. nil: nothing is known.
+	Table *Table
 }
 
 // ObjectName implements Object.

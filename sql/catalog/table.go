@@ -69,7 +69,14 @@ type Table struct {
 	Wide *syntax.CreateWideTable
 
 	Span diag.Span // the name in the declaration
+
+	// columnsSound: whatever is wrong with the declaration, the columns are not.
+	columnsSound bool
 }
+
+// ColumnsSound reports whether the columns, keys and watermark were declared
+// without errors and the connector is known.
+func (t *Table) ColumnsSound() bool { return t.columnsSound && t.Connector != nil && t.Spec != nil }
 
 // ObjectName implements Object.
 func (t *Table) ObjectName() string { return t.Name }

@@ -170,8 +170,13 @@ func (c *compiler) statement(s syntax.Stmt) {
 }
 
 func (c *compiler) broken(n *syntax.Name) {
+	c.brokenTable(n, nil)
+}
+
+// brokenTable keeps what is known of a table whose options are wrong.
+func (c *compiler) brokenTable(n *syntax.Name, t *catalog.Table) {
 	if _, taken := c.catalog.Lookup(n.Last().Name); !taken {
-		c.catalog.Add(&catalog.Broken{Name: n.Last().Name, Span: n.Span()}, n.Span())
+		c.catalog.Add(&catalog.Broken{Name: n.Last().Name, Span: n.Span(), Table: t}, n.Span())
 	}
 }
 
@@ -224,7 +229,10 @@ func (c *compiler) createTable(s *syntax.CreateTable) {
 	}
 	t, ok := c.builder().Table(s)
 	if !ok {
-		c.broken(s.Name)
+		if !t.ColumnsSound() {
+			t = nil
+		}
+		c.brokenTable(s.Name, t)
 		return
 	}
 	c.diags.Add(c.catalog.Add(t, s.Name.Span()))

@@ -133,6 +133,10 @@ func (b *Binder) namedTable(n *syntax.Name, ctes []*cte) *Output {
 		return b.expandView("view", name, n.Span(), func() *Output { return b.viewBody(o) })
 	case *catalog.Table:
 		return b.scan(o, n.Span())
+	case *catalog.Broken:
+		if o.Table != nil {
+			return b.scanColumns(o.Table, n.Span())
+		}
 	}
 	return nil // declared with errors
 }
@@ -190,6 +194,11 @@ func (b *Binder) scan(t *catalog.Table, at diag.Span) *Output {
 			WithHelp("or leave 'execution.runtime-mode' at streaming")
 		return nil
 	}
+	return b.scanColumns(t, at)
+}
+
+// scanColumns is scan without a look at what the connector can do.
+func (b *Binder) scanColumns(t *catalog.Table, at diag.Span) *Output {
 	s := &Scan{Table: t, Time: -1}
 	ordinal := 0
 	computed := false
