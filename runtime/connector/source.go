@@ -74,6 +74,9 @@ type MismatchError struct {
 func (e *MismatchError) Unwrap() error { return e.Err }
 
 func (e *MismatchError) Error() string {
+	if e.Damaged {
+		return fmt.Sprintf("topic %s partition %d: %s", e.Position.Partition.Topic, e.Position.Partition.ID, e.Reason)
+	}
 	return fmt.Sprintf("topic %s partition %d: saved position %d does not match the log (%d..%d): %s",
 		e.Position.Partition.Topic, e.Position.Partition.ID, e.Position.Offset, e.Earliest, e.Latest, e.Reason)
 }
