@@ -31,6 +31,11 @@ func (n *Node) Dead(ctx context.Context, req control.DeadQuery, f func(*control.
 	}
 	all := n.records.all()
 	slices.SortFunc(all, func(a, b jobRecord) int { return strings.Compare(a.Name, b.Name) })
+	if req.Table != "" {
+		if err := n.checkTable(all, req.Table); err != nil {
+			return err
+		}
+	}
 	left := req.Limit
 	for _, rec := range all {
 		if req.Job != "" && rec.Name != req.Job {
@@ -61,6 +66,21 @@ func (n *Node) Dead(ctx context.Context, req control.DeadQuery, f func(*control.
 		}
 	}
 	return nil
+}
+
+// checkTable is nil if one of the jobs has the table.
+func (n *Node) checkTable(jobs []jobRecord, table string) error {
+	var names []string
+	for _, rec := range jobs {
+		for _, t := range n.ledger.Book(ledger.Scope{Job: rec.ID, Generation: rec.Generation}).Tables() {
+			if name := shownTable(t); name == table {
+				return nil
+			} else if !t.Exchange {
+				names = append(names, name)
+			}
+		}
+	}
+	return notFound("table", table, names)
 }
 
 // existingDead is the dead-letter topic of a job, nil when it has none yet.
