@@ -15,6 +15,12 @@ type Config struct {
 	Next uint64
 	// IntervalMillis between two checkpoints' beginnings; 0: only on demand.
 	IntervalMillis int64
+	// MinPauseMillis is the least time between the end of a checkpoint and the
+	// beginning of the next; the last one does not wait for it.
+	MinPauseMillis int64
+	// TimeoutMillis is how long a checkpoint may take until it is in the ledger;
+	// 0: any time. One that takes longer ends the stages.
+	TimeoutMillis int64
 	// Retained is how many manifests stay; 0 is DefaultRetained.
 	Retained int
 	// MaxUnpublished is how many checkpoints may wait for their publishing
@@ -128,7 +134,10 @@ type Coordinator struct {
 	phase   phase
 	n       uint64 // under way, or the last one
 	now     int64
-	due     int64
+	due     int64 // -1: no interval
+	pause   int64 // none begins before
+	expires int64 // the one under way; -1: never
+	woken   int64 // the time of the last Wake
 	asked   bool
 	last    bool // n is the last checkpoint
 	acked   []bool
@@ -156,7 +165,23 @@ func NewCoordinator(cfg Config) *Coordinator {
 		cfg.MaxUnpublished = DefaultMaxUnpublished
 	}
 	return &Coordinator{cfg: cfg, n: cfg.Next - 1, acked: make([]bool, cfg.Tasks), ended: make([]bool, cfg.Tasks),
-		running: cfg.Tasks, due: -1, kept: slices.Clone(cfg.Kept)}
+		running: cfg.Tasks, due: -1, expires: -1, woken: -1, kept: slices.Clone(cfg.Kept)}
+}
+
+// ExpiredError says that a checkpoint took too long.
+type ExpiredError struct {
+	N      uint64
+	Millis int64
+	// Missing are the tasks that have not acknowledged; none: the manifest or the
+	// ledger is waited for.
+	Missing []int
+}
+
+func (e *ExpiredError) Error() string {
+	if len(e.Missing) == 0 {
+		return fmt.Sprintf("checkpoint %d was not durable after %d ms", e.N, e.Millis)
+	}
+	return fmt.Sprintf("checkpoint %d was not complete after %d ms: tasks %v have not sealed their results", e.N, e.Millis, e.Missing)
 }
 
 // Step takes an event and says what to do, in order.
@@ -169,8 +194,9 @@ func (c *Coordinator) Step(e Event) []Action {
 	case Tick:
 		c.now = max(c.now, e.NowMillis)
 		if c.due < 0 && c.cfg.IntervalMillis > 0 {
-			c.schedule()
+			c.due = c.now + c.cfg.IntervalMillis
 		}
+		c.expire()
 	case Trigger:
 		c.asked = true
 	case Acked:
@@ -192,6 +218,7 @@ func (c *Coordinator) Step(e Event) []Action {
 		c.fail(e.Err)
 	}
 	c.begin()
+	c.wake()
 	return c.out
 }
 
@@ -206,10 +233,47 @@ func (c *Coordinator) bug(format string, args ...any) {
 	c.fail(fmt.Errorf("BUG: "+format, args...))
 }
 
-// schedule sets the time of the next checkpoint from the one that began now.
-func (c *Coordinator) schedule() {
-	c.due = c.now + c.cfg.IntervalMillis
-	c.do(Wake{c.due})
+// expire ends everything when the checkpoint under way takes too long.
+func (c *Coordinator) expire() {
+	if c.expires < 0 || c.now < c.expires {
+		return
+	}
+	err := &ExpiredError{N: c.n, Millis: c.cfg.TimeoutMillis}
+	for t, ok := range c.acked {
+		if !ok && c.phase == aligning {
+			err.Missing = append(err.Missing, t)
+		}
+	}
+	c.fail(err)
+}
+
+// wake asks for a Tick at the next time at which something is due.
+func (c *Coordinator) wake() {
+	next := int64(-1)
+	at := func(t int64) {
+		if t > c.now && (next < 0 || t < next) {
+			next = t
+		}
+	}
+	switch c.phase {
+	case idle:
+		at(c.due)
+		if c.asked {
+			at(c.pause)
+		}
+		if c.due >= 0 && c.due <= c.now {
+			at(c.pause)
+		}
+	case aligning, writing, recording:
+		if !c.last {
+			at(c.due)
+		}
+		at(c.expires)
+	}
+	if next >= 0 && next != c.woken {
+		c.woken = next
+		c.do(Wake{next})
+	}
 }
 
 // begin injects barriers when there is a reason and nothing in the way.
@@ -230,7 +294,7 @@ func (c *Coordinator) begin() {
 		return
 	}
 	// Invariant 8; the last checkpoint is not held back: nothing comes after it.
-	if !final && len(c.open) >= c.cfg.MaxUnpublished {
+	if !final && (len(c.open) >= c.cfg.MaxUnpublished || c.now < c.pause) {
 		return
 	}
 	c.n++
@@ -239,7 +303,10 @@ func (c *Coordinator) begin() {
 	clear(c.acked)
 	c.do(Inject{c.n})
 	if timed && !final {
-		c.schedule()
+		c.due = c.now + c.cfg.IntervalMillis
+	}
+	if c.cfg.TimeoutMillis > 0 {
+		c.expires = c.now + c.cfg.TimeoutMillis
 	}
 	if c.missing == 0 {
 		c.write()
@@ -281,7 +348,7 @@ func (c *Coordinator) recorded(e Recorded) {
 		c.bug("checkpoint %d is in the ledger, which was not asked for", e.N)
 		return
 	}
-	c.phase = idle
+	c.phase, c.expires, c.pause = idle, -1, c.now+c.cfg.MinPauseMillis
 	if len(c.sealed) > 0 {
 		c.open = append(c.open, unpublished{c.n, c.sealed})
 		c.do(Publish{c.n, c.sealed})

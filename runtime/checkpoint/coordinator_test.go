@@ -82,6 +82,8 @@ func TestCoordinator(t *testing.T) {
 			case "start":
 				cfg := Config{Tasks: int(num("tasks")), Next: num("next")}
 				d.MaybeScanArgs(t, "interval", &cfg.IntervalMillis)
+				d.MaybeScanArgs(t, "pause", &cfg.MinPauseMillis)
+				d.MaybeScanArgs(t, "timeout", &cfg.TimeoutMillis)
 				d.MaybeScanArgs(t, "retained", &cfg.Retained)
 				d.MaybeScanArgs(t, "unpublished", &cfg.MaxUnpublished)
 				var kept uint64

@@ -58,7 +58,11 @@ func (r *Stages) drive() {
 // millis is monotonic.
 func (r *Stages) millis() int64 { return r.now().Sub(r.began).Milliseconds() }
 
+// step gives the coordinator the time, then the event.
 func (r *Stages) step(e checkpoint.Event) {
+	if _, tick := e.(checkpoint.Tick); !tick {
+		r.step(checkpoint.Tick{NowMillis: r.millis()})
+	}
 	for _, a := range r.coord.Step(e) {
 		r.do(a)
 	}

@@ -244,6 +244,7 @@ func (r *Stages) build(from *checkpoint.Restored) error {
 	if r.opts.CheckpointInterval > 0 {
 		cfg.IntervalMillis = max(r.opts.CheckpointInterval.Milliseconds(), 1)
 	}
+	cfg.MinPauseMillis, cfg.TimeoutMillis = r.opts.MinPause.Milliseconds(), max(r.opts.Timeout.Milliseconds(), 0)
 	r.coord = checkpoint.NewCoordinator(cfg)
 	r.injected.Store(from.Next - 1)
 	if m != nil {

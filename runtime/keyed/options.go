@@ -12,6 +12,8 @@ import (
 const (
 	optionInterval = "execution.checkpointing.interval"
 	optionRetained = "execution.checkpointing.num-retained"
+	optionPause    = "execution.checkpointing.min-pause"
+	optionTimeout  = "execution.checkpointing.timeout"
 	optionState    = "slot.state-memory"
 )
 
@@ -20,6 +22,8 @@ func Specs() []connector.Option {
 	return []connector.Option{
 		{Key: optionInterval, Type: connector.OptDuration, Default: "10 s", Doc: "Time between checkpoints of keyed stages: results become visible with them."},
 		{Key: optionRetained, Type: connector.OptInt, Default: "5", Min: 1, Max: 1000, Doc: "Checkpoints kept."},
+		{Key: optionPause, Type: connector.OptDuration, Default: "0 s", Doc: "Least time between the end of a checkpoint and the beginning of the next."},
+		{Key: optionTimeout, Type: connector.OptDuration, Default: "10 min", Doc: "How long a checkpoint may take; one that takes longer ends the job."},
 		{Key: optionState, Type: connector.OptBytes, Default: "256 mb", Doc: "Memory for the state of one task of a keyed stage; a stage that needs more ends with an error."},
 	}
 }
@@ -30,6 +34,9 @@ type Options struct {
 	// CheckpointInterval is the time between checkpoints (10 s); negative: only
 	// the last one.
 	CheckpointInterval time.Duration
+	// MinPause between a checkpoint's end and the next one's beginning (0), and
+	// Timeout of one (10 min; negative: none).
+	MinPause, Timeout time.Duration
 	// Retained manifests (5).
 	Retained int
 	// MaxUnpublished is how many checkpoints may wait for their publishing (4).
@@ -53,6 +60,15 @@ func (o Options) withDefaults(job map[string]string) Options {
 		o.CheckpointInterval = 10 * time.Second
 		if d, err := connector.ParseDuration(job[optionInterval]); err == nil && d > 0 {
 			o.CheckpointInterval = d
+		}
+	}
+	if d, err := connector.ParseDuration(job[optionPause]); err == nil && o.MinPause == 0 {
+		o.MinPause = d
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 10 * time.Minute
+		if d, err := connector.ParseDuration(job[optionTimeout]); err == nil && d > 0 {
+			o.Timeout = d
 		}
 	}
 	if o.Retained == 0 {
