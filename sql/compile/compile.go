@@ -17,15 +17,40 @@ import (
 // Unit has no jobs and the session is as it was. The Unit is never nil.
 func Compile(files []Source, opts Options) (*Unit, diag.List) {
 	c := newCompiler(files, opts)
+	var stmts []syntax.Stmt
 	for _, f := range files {
 		script, ds := syntax.Parse(diag.NewFile(f.Name, f.Text), syntax.Options{Vars: opts.vars()})
 		c.diags.Add(ds...)
-		for _, s := range script.Stmts {
-			c.statement(s)
-		}
+		stmts = append(stmts, script.Stmts...)
+	}
+	c.binder.Declared = declared(stmts)
+	for _, s := range stmts {
+		c.statement(s)
 	}
 	c.finish()
 	return c.unit, c.diags.Sorted().Dedup()
+}
+
+// declared are the names that the statements declare, wherever they stand.
+func declared(stmts []syntax.Stmt) map[string]diag.Span {
+	out := map[string]diag.Span{}
+	for _, s := range stmts {
+		var n *syntax.Name
+		switch s := s.(type) {
+		case *syntax.CreateTable:
+			n = s.Name
+		case *syntax.CreateView:
+			n = s.Name
+		case *syntax.CreateWideTable:
+			n = s.Name
+		}
+		if n != nil {
+			if _, dup := out[n.Last().Name]; !dup {
+				out[n.Last().Name] = n.Span()
+			}
+		}
+	}
+	return out
 }
 
 func (o Options) vars() syntax.Vars {

@@ -243,3 +243,50 @@ func TestSecretsStayOutOfMessages(t *testing.T) {
 		t.Errorf("not masked: %s", text)
 	}
 }
+
+// TestScriptDetails: semicolons in strings and comments, empty statements, no
+// last semicolon.
+func TestScriptDetails(t *testing.T) {
+	s := newShell(t)
+	u := s.run("SELECT 'a;b' AS x; -- one; two\n/* c; d */ SELECT CONCAT(';',CHR(10)) ;;\nSELECT 1")
+	if len(u.Statements) != 3 {
+		t.Fatalf("%d statements, want 3", len(u.Statements))
+	}
+	for i, want := range []string{"x", "EXPR$0", "EXPR$0"} {
+		if st := u.Statements[i]; st.Kind != KindQuery || st.Job == nil || st.Schema.Fields[0].Name != want {
+			t.Errorf("statement %d: %+v", i, st)
+		}
+	}
+}
+
+// TestWholeFileBindsFirst: with a mistake in the middle of a file with a byte
+// order mark and CRLF line ends nothing runs, and the place is right.
+func TestWholeFileBindsFirst(t *testing.T) {
+	u, ds := Compile([]Source{{"job.sql", "\ufeff" + strings.ReplaceAll(`CREATE TABLE s (a INT) WITH ('connector' = 'log', 'topic' = 's');
+SET 'pipeline.name' = 'x';
+CREATE TABLE p (a INT) WITH ('connector' = 'print');
+INSERT INTO p SELECT a FROM s;
+INSERT INTO p SELECT b FROM s;
+INSERT INTO p SELECT a + 1 FROM s;
+`, "\n", "\r\n")}}, Options{Registry: sqltest.Registry()})
+	if u.Job != nil {
+		t.Error("there is a job")
+	}
+	if len(ds) != 1 || ds[0].Code != diag.CodeUnknownColumn || ds[0].Span.StartPos().Line != 5 || ds[0].Span.StartPos().Col != 22 {
+		t.Errorf("got %v", ds)
+	}
+}
+
+// TestFilesInOrder: DDL may lie in several files; a table must be declared
+// before it is used.
+func TestFilesInOrder(t *testing.T) {
+	ddl := Source{"ddl/s.sql", "CREATE TABLE s (a INT) WITH ('connector' = 'log', 'topic' = 's');"}
+	job := Source{"job.sql", "CREATE TABLE p (a INT) WITH ('connector' = 'print'); INSERT INTO p SELECT a FROM s;"}
+	if _, ds := Compile([]Source{ddl, job}, Options{Registry: sqltest.Registry()}); len(ds) > 0 {
+		t.Errorf("DDL first: %v", ds)
+	}
+	_, ds := Compile([]Source{job, ddl}, Options{Registry: sqltest.Registry()})
+	if len(ds) != 1 || ds[0].Code != diag.CodeUnknownTable || !strings.Contains(ds[0].Message, "declared after") {
+		t.Errorf("DDL last: %v", ds)
+	}
+}

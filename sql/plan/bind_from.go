@@ -125,7 +125,7 @@ func (b *Binder) namedTable(n *syntax.Name, ctes []*cte) *Output {
 		for _, c := range ctes {
 			candidates = append(candidates, c.def.Name.Name)
 		}
-		b.errorf(diag.CodeUnknownTable, n.Span(), "table %q not found", name).WithNearest(name, candidates)
+		b.unknownTable(n, name, candidates)
 		return nil
 	}
 	switch o := o.(type) {
@@ -139,6 +139,17 @@ func (b *Binder) namedTable(n *syntax.Name, ctes []*cte) *Output {
 		}
 	}
 	return nil // declared with errors
+}
+
+// unknownTable says that there is no such table, or not yet.
+func (b *Binder) unknownTable(n *syntax.Name, name string, candidates []string) {
+	if at, later := b.Declared[name]; later {
+		b.errorf(diag.CodeUnknownTable, n.Span(), "table %q is declared after it is used", name).
+			WithNote(at, "declared here").
+			WithHelp("move the declaration up, or its file to the front")
+		return
+	}
+	b.errorf(diag.CodeUnknownTable, n.Span(), "table %q not found", name).WithNearest(name, candidates)
 }
 
 func (b *Binder) viewBody(v *catalog.View) *Output {

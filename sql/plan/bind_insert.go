@@ -59,7 +59,7 @@ func (b *Binder) insertTarget(n *syntax.Name) *catalog.Table {
 	}
 	o, ok := b.Catalog.Lookup(name)
 	if !ok {
-		b.errorf(diag.CodeUnknownTable, n.Span(), "table %q not found", name).WithNearest(name, b.Catalog.Names())
+		b.unknownTable(n, name, b.Catalog.Names())
 		return nil
 	}
 	switch o := o.(type) {

@@ -23,6 +23,9 @@ type Binder struct {
 	// ReadToNow ends the reading of every source at its present end.
 	ReadToNow bool
 	Diags     *diag.List
+	// Declared are the names that the input declares, also those below the
+	// statement being bound; for messages.
+	Declared map[string]diag.Span
 
 	nextID int
 	// origin is the way from the statement to the text being bound, for state
