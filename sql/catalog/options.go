@@ -17,7 +17,7 @@ func RuntimeOptions() []connector.Option {
 			Doc: "What becomes of a row that fails after decoding. Unset: the job's setting, dead-letter."},
 		{Key: "window.late-rows", Type: connector.OptString, Default: "",
 			Doc: "What becomes of late rows: dead-letter, drop, or the name of a table. Unset: the job's setting, dead-letter."},
-		{Key: "wide.coverage-column", Type: connector.OptString,
+		{Key: coverageKey, Type: connector.OptString,
 			Doc: "Name of an ARRAY<STRING> column that lists the branches that reached a row of a wide table."},
 		{Key: "scan.watermark.idle-timeout", Type: connector.OptDuration,
 			Doc: "After how long a partition at the end of its log no longer holds windows back. Unset: 'table.exec.source.idle-timeout'."},
@@ -207,6 +207,8 @@ func (t *Table) SecretKeys() []string {
 	sort.Strings(keys)
 	return keys
 }
+
+const coverageKey = "wide.coverage-column"
 
 const lateRowsKey = "window.late-rows"
 
