@@ -1,13 +1,16 @@
 package filesystem
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
+	"github.com/millrace/millrace/connectors/format"
 	"github.com/millrace/millrace/connectors/format/parquetfmt"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/vfs"
@@ -150,14 +153,17 @@ func (s *Source) open(f *dataFile) (vfs.File, error) {
 // splits are the row groups of a Parquet file as [first row, end) pairs; a
 // text file is one split of bytes.
 func (s *Source) splits(f *dataFile) ([][2]int64, error) {
-	if s.opts.format != formatParquet {
-		return [][2]int64{{0, f.size}}, nil
-	}
 	h, err := s.open(f)
 	if err != nil {
 		return nil, err
 	}
 	defer h.Close()
+	if s.opts.format != formatParquet {
+		if err := s.checkHead(h, f.size); err != nil {
+			return nil, fmt.Errorf("%s cannot be read as %s: %w", s.full(f), s.opts.format, err)
+		}
+		return [][2]int64{{0, f.size}}, nil
+	}
 	p, err := parquetfmt.OpenFile(h, f.size)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", s.full(f), err)
@@ -167,4 +173,33 @@ func (s *Source) splits(f *dataFile) ([][2]int64, error) {
 		out = append(out, [2]int64{g.FirstRow, g.FirstRow + g.Rows})
 	}
 	return out, nil
+}
+
+// headBytes is how much of a text file is looked at before it is read.
+const headBytes = 16 << 10
+
+// compressed are the first bytes of what is not text.
+var compressed = []struct{ magic, name string }{
+	{"\x1f\x8b", "gzip"}, {"\x28\xb5\x2f\xfd", "zstd"}, {"BZh", "bzip2"}, {"PAR1", "Parquet"},
+}
+
+// checkHead refuses a file that is not of the table's format as a whole: each
+// of its lines would be a malformed record, and the file would seem to be read.
+func (s *Source) checkHead(h io.ReaderAt, size int64) error {
+	head := make([]byte, min(size, headBytes))
+	if n, err := h.ReadAt(head, 0); err != nil && !(errors.Is(err, io.EOF) && n == len(head)) {
+		return fmt.Errorf("reading its first bytes: %w", err)
+	}
+	for _, c := range compressed {
+		if bytes.HasPrefix(head, []byte(c.magic)) {
+			if c.name == "Parquet" {
+				return errors.New("it is a Parquet file")
+			}
+			return fmt.Errorf("it is compressed with %s (not_yet: only plain text is read)", c.name)
+		}
+	}
+	if f, ok := s.format.(format.HeadChecker); ok {
+		return f.CheckHead(head, int64(len(head)) == size)
+	}
+	return nil
 }

@@ -32,6 +32,14 @@ type SplitFunc func(data []byte, atEOF bool) (advance int, record []byte)
 // when it does not and the default holds. Keys are those of the format's spec.
 type Options func(key string) (value string, ok bool)
 
+// HeadChecker is implemented by formats that can tell by its first bytes that a
+// file is not of their form at all, so that it is refused instead of giving a
+// malformed record for each of its lines.
+type HeadChecker interface {
+	// CheckHead looks at the first bytes of a file; whole: it is all of them.
+	CheckHead(head []byte, whole bool) error
+}
+
 // FromValues reads the options of a table. The prefix ("key.", "value." or "")
 // stands in front of the format's keys.
 func FromValues(v connector.Values, prefix string) Options {

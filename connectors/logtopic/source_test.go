@@ -102,6 +102,8 @@ func TestOptionErrors(t *testing.T) {
 		{"scan.bounded.specific-offsets=partition:0,offset:1", "scan.bounded.specific-offsets"},
 		{"scan.bounded.mode=specific-offsets;scan.bounded.specific-offsets=partition:0", "scan.bounded.specific-offsets"},
 		{"scan.startup.mode=specific-offsets;scan.startup.specific-offsets=partition:0,offset:1|partition:0,offset:2", "scan.startup.specific-offsets"},
+		{"scan.startup.mode=timestamp;scan.startup.timestamp-millis=2000;scan.bounded.mode=timestamp;scan.bounded.timestamp-millis=1000", "scan.bounded.timestamp-millis"},
+		{"scan.startup.mode=specific-offsets;scan.startup.specific-offsets=partition:0,offset:1|partition:1,offset:9;scan.bounded.mode=specific-offsets;scan.bounded.specific-offsets=partition:0,offset:1|partition:1,offset:8", "scan.bounded.specific-offsets"},
 		{"scan.startup.mode=now", "scan.startup.mode"},
 		{"topic=a|b", "topic"},
 		{"scan.start.mode=x", "scan.start.mode"},

@@ -2,6 +2,8 @@ package logtopic
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -143,11 +145,40 @@ func validate(v connector.Values) error {
 			return &connector.OptionError{Key: x.mode, OnValue: true, Message: fmt.Sprintf("%q = '%s' needs %q", x.mode, x.value, x.key)}
 		}
 	}
+	if v.String("scan.startup.mode") == modeTimestamp && v.String("scan.bounded.mode") == modeTimestamp &&
+		v.Int("scan.bounded.timestamp-millis") < v.Int("scan.startup.timestamp-millis") {
+		return &connector.OptionError{Key: "scan.bounded.timestamp-millis", OnValue: true, Message: `"scan.bounded.timestamp-millis" lies before "scan.startup.timestamp-millis": reading would end before it starts`}
+	}
+	if err := offsetsInOrder(v); err != nil {
+		return err
+	}
 	if (v.String("scan.bounded.mode") == modeGroup) && !v.Has("properties.group.id") {
 		return &connector.OptionError{Key: "scan.bounded.mode", OnValue: true, Message: "mode group-offsets needs 'properties.group.id'"}
 	}
 	if v.Has("scan.startup.mode") && v.String("scan.startup.mode") == modeGroup && !v.Has("properties.group.id") {
 		return &connector.OptionError{Key: "scan.startup.mode", OnValue: true, Message: "mode group-offsets needs 'properties.group.id'"}
+	}
+	return nil
+}
+
+// offsetsInOrder refuses a partition whose end lies before its start.
+func offsetsInOrder(v connector.Values) error {
+	if v.String("scan.startup.mode") != modeSpecific || v.String("scan.bounded.mode") != modeSpecific {
+		return nil
+	}
+	starts, err := parseOffsets(v.String("scan.startup.specific-offsets"))
+	if err != nil {
+		return err
+	}
+	ends, err := parseOffsets(v.String("scan.bounded.specific-offsets"))
+	if err != nil {
+		return err
+	}
+	for _, p := range slices.Sorted(maps.Keys(ends)) {
+		if start, ok := starts[p]; ok && ends[p] < start {
+			return &connector.OptionError{Key: "scan.bounded.specific-offsets", OnValue: true,
+				Message: fmt.Sprintf(`"scan.bounded.specific-offsets" ends partition %d at %d, before %d, where "scan.startup.specific-offsets" starts it`, p, ends[p], start)}
+		}
 	}
 	return nil
 }

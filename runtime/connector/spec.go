@@ -67,6 +67,9 @@ type FormatSpec struct {
 	Summary        string
 	Options        []Option
 	Decode, Encode bool
+	// Validate refuses contradictions between the format's options, as
+	// Spec.Validate does between a connector's.
+	Validate func(Values) error
 }
 
 // Spec declares a connector: from it come option checking, documentation,

@@ -96,16 +96,35 @@ func (s *Spec) Resolve(with map[string]string) (Values, []*OptionError) {
 				Message: fmt.Sprintf("connector %q needs option %q", s.Name, opts[i].Key)})
 		}
 	}
-	if len(errs) == 0 && s.Validate != nil {
-		if err := s.Validate(v); err != nil {
-			var oe *OptionError
-			if !errors.As(err, &oe) {
-				oe = &OptionError{Key: "connector", OnValue: true, Message: err.Error()}
+	if len(errs) == 0 {
+		for _, validate := range s.validators(with["format"]) {
+			if err := validate(v); err != nil {
+				var oe *OptionError
+				if !errors.As(err, &oe) {
+					oe = &OptionError{Key: "connector", OnValue: true, Message: err.Error()}
+				}
+				errs = append(errs, oe)
 			}
-			errs = append(errs, oe)
 		}
 	}
 	return v, errs
+}
+
+// validators are the checks of the connector and of the format in use.
+func (s *Spec) validators(format string) []func(Values) error {
+	var out []func(Values) error
+	if s.Validate != nil {
+		out = append(out, s.Validate)
+	}
+	if format == "" {
+		format = s.DefaultFormat
+	}
+	for i := range s.Formats {
+		if f := &s.Formats[i]; f.Name == format && f.Validate != nil {
+			out = append(out, f.Validate)
+		}
+	}
+	return out
 }
 
 func find(opts []Option, key string) *Option {

@@ -45,6 +45,14 @@ func (Format) Spec() connector.FormatSpec {
 			connector.Option{Key: keyElement, Type: connector.OptString, Default: ";",
 				Doc: "The text between the elements of an ARRAY."},
 		),
+		Validate: func(v connector.Values) error {
+			o := format.FromValues(v, "")
+			if _, err := format.ParsePolicy("csv", o); err != nil {
+				return err
+			}
+			_, err := parseSettings(o)
+			return err
+		},
 	}
 }
 

@@ -46,6 +46,10 @@ func (Format) Spec() connector.FormatSpec {
 			connector.Option{Key: keyIgnoreNulls, Type: connector.OptBool, Default: "false",
 				Doc: "Leave out fields that are NULL."},
 		),
+		Validate: func(v connector.Values) error {
+			_, err := parseSettings(format.FromValues(v, ""))
+			return err
+		},
 	}
 }
 
@@ -77,8 +81,12 @@ func parseSettings(o format.Options) (s settings, err error) {
 		return s, err
 	}
 	if s.failMissing && s.policy.Nulls() {
+		with := "'json.on-error' = '" + s.policy.String() + "'"
+		if o.Value("json.ignore-parse-errors", "") != "" {
+			with = "'json.ignore-parse-errors' = 'true'"
+		}
 		return s, &connector.OptionError{Key: keyFailOnMissing,
-			Message: "option \"" + keyFailOnMissing + "\" contradicts the error policy " + s.policy.String() + ", which makes a missing field NULL",
+			Message: "option \"" + keyFailOnMissing + "\" makes a missing field an error, and " + with + " makes that error NULL",
 			Hint:    "drop one of the two"}
 	}
 	if s.standard, err = standardOption(o); err != nil {
