@@ -310,6 +310,7 @@ func (r *Stages) loadStates(m *checkpoint.Manifest, blobs map[string][]byte) err
 			paths[r.plan.statePath(id)] = true
 		}
 	}
+	saved := map[string]bool{}
 	var unused []string
 	for i := range m.Stages {
 		for _, b := range m.Stages[i].Blobs {
@@ -318,6 +319,7 @@ func (r *Stages) loadStates(m *checkpoint.Manifest, blobs map[string][]byte) err
 				return fmt.Errorf("state file %s of checkpoint %d: %w", b.Name, m.Number, err)
 			}
 			for k := range sections {
+				saved[sections[k].Path] = true
 				if p := sections[k].Path; !paths[p] && !slices.Contains(unused, p) {
 					unused = append(unused, p)
 				}
@@ -334,6 +336,11 @@ func (r *Stages) loadStates(m *checkpoint.Manifest, blobs map[string][]byte) err
 	}
 	if len(unused) > 0 {
 		return &UnusedStateError{Paths: unused}
+	}
+	for p := range paths {
+		if !saved[p] {
+			r.notice("keyed stages: %s has no state in checkpoint %d and begins empty", p, m.Number)
+		}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/expr/fn"
@@ -55,6 +56,7 @@ func (t *aggTable) bytes() int64 {
 // save appends the table: hashes, key columns, then by accumulator the state of
 // each slot, then the reached bits.
 func (t *aggTable) save(dst []byte) []byte {
+	dst = slices.Grow(dst, int(t.bytes()))
 	dst = state.AppendHashes(dst, t.keys.Hashes())
 	for i := range t.keys.Columns() {
 		dst = state.AppendVec(dst, &t.keys.Columns()[i])

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -33,7 +34,11 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // AppendSections appends the saved state of one subtask.
 func AppendSections(dst []byte, sections []Section) []byte {
-	from := len(dst)
+	from, size := len(dst), 16
+	for i := range sections {
+		size += len(sections[i].Payload) + len(sections[i].Path) + len(sections[i].Kind) + 32
+	}
+	dst = slices.Grow(dst, size)
 	dst = binary.AppendUvarint(dst, uint64(len(sections)))
 	for i := range sections {
 		s := &sections[i]
