@@ -239,8 +239,8 @@ func (c *closer) load(s *closeState) {
 		s.closes[x.TablePartition] = x
 		seen[x.TablePartition] = true
 	}
-	c.book.Intents(func(e *ledger.Entry) bool {
-		if e.ID().Table != c.table.ID || e.Result == ledger.Void {
+	c.book.IntentsOf(c.table.ID, func(e *ledger.Entry) bool {
+		if e.Result == ledger.Void {
 			return false
 		}
 		for i := range e.Artifacts {

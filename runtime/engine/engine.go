@@ -32,6 +32,7 @@ type Run struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	kick   chan struct{}
+	hurry  chan struct{} // ends the pause between looks
 	done   chan struct{}
 	bg     sync.WaitGroup
 
@@ -54,8 +55,8 @@ type Run struct {
 	sampled  time.Time
 
 	// Of the supervisor alone.
-	mirrored, packed, looked, pruned time.Time
-	watching                         bool
+	mirrored, packed, looked, pruned, stepped time.Time
+	watching                                  bool
 }
 
 // table is an output of the job.
@@ -69,6 +70,10 @@ type table struct {
 	closer    *closer
 	stage     *graph.Node
 	files     atomic.Int64
+	// stirred: something of it has changed since its closes were looked at;
+	// pending: some were on their way then.
+	stirred atomic.Bool
+	pending bool
 }
 
 // source is a table being read.
@@ -114,7 +119,7 @@ func Start(ctx context.Context, job *graph.Job, deps Deps) (*Run, error) {
 		return nil, err
 	}
 	r := &Run{job: withValues(job), deps: deps.withDefaults(), opts: opts, book: deps.Ledger.Book(deps.Scope),
-		kick: make(chan struct{}, 1), done: make(chan struct{}), rates: map[string]*rate{},
+		kick: make(chan struct{}, 1), hurry: make(chan struct{}, 1), done: make(chan struct{}), rates: map[string]*rate{},
 		tables: map[string]*table{}, nodes: map[graph.NodeID]*table{}, sources: map[string]*source{}}
 	r.clock = r.deps.Clock
 	r.start = r.clock.Now()
@@ -287,6 +292,10 @@ func (r *Run) finish() {
 	r.mu.Lock()
 	r.finished = true
 	r.mu.Unlock()
+	select {
+	case r.hurry <- struct{}{}:
+	default:
+	}
 	r.changed()
 }
 

@@ -27,7 +27,8 @@ func (r *rate) perSecond() float64 {
 		return 0
 	}
 	if d := r.at[n-1].Sub(r.at[0]).Seconds(); d > 0 {
-		return float64(r.read[n-1]-r.read[0]) / d
+		// A lane that has just ended is no longer in the sum.
+		return float64(max(r.read[n-1]-r.read[0], 0)) / d
 	}
 	return 0
 }
@@ -50,14 +51,16 @@ func (r *Run) sample(now time.Time) {
 	if now.Sub(last) < rateEvery {
 		return
 	}
-	rows := r.Rows()
+	sums := map[string]int64{}
+	for _, l := range r.snapshot() {
+		rows := l.Rows()
+		for i := range rows {
+			sums[rows[i].Table.Name] += rows[i].Counts.Read
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sampled = now
-	sums := map[string]int64{}
-	for i := range rows {
-		sums[rows[i].Table.Name] += rows[i].Counts.Read
-	}
 	for name, n := range sums {
 		x := r.rates[name]
 		if x == nil {

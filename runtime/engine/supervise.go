@@ -12,10 +12,11 @@ import (
 )
 
 const (
-	// lookPause is the least pause between two looks at progress, lookShare how
-	// many times longer than a look it is: looking costs a small share of a
-	// processor, however many lanes there are.
+	// lookPause and lookMost bound the pause between two looks at progress;
+	// lookShare is how many times longer than a look it is: looking costs a
+	// small share of a processor, however many lanes there are.
 	lookPause = 2 * time.Millisecond
+	lookMost  = 250 * time.Millisecond
 	lookShare = 20
 	// tickEvery is how often rates are taken and timers looked at.
 	tickEvery = time.Second
@@ -42,13 +43,13 @@ func (r *Run) supervise() {
 			break
 		}
 		arm()
-		rest := max(lookPause, lookShare*r.clock.Now().Sub(began))
+		rest := min(max(lookPause, lookShare*r.clock.Now().Sub(began)), lookMost)
 		// Progress comes with every batch; acting on it now and then will do.
 		pause := make(chan struct{})
 		t := r.clock.AfterFunc(rest, func() { close(pause) })
 		select {
 		case <-pause:
-		case <-r.ctx.Done():
+		case <-r.hurry:
 		}
 		t.Stop()
 	}
@@ -83,25 +84,64 @@ func (r *Run) look() (over bool) {
 	lanes := r.snapshot()
 	// Asked before the closers look: what they see is then final.
 	ended := !r.stopping.Load() && r.ended(lanes)
-	pending := false
-	for _, t := range r.tables {
-		if t.closer == nil {
-			continue
-		}
-		p, err := t.closer.step(r.ctx, r.closeState(t, lanes), r.wakeAll, &r.bg)
-		if err != nil {
-			r.fail(err)
-			r.changed()
-		}
-		pending = pending || p
-	}
+	pending := r.stepClosers(lanes, ended)
 	r.timed(lanes)
 	return ended && r.over(lanes, pending)
 }
 
-func (r *Run) wakeAll() {
-	for _, l := range r.snapshot() {
+// stepClosers lets the tables' committers look: those whose lanes have moved,
+// and all now and then, as some things come with time, or with the end.
+func (r *Run) stepClosers(lanes []*laneOf, ended bool) (pending bool) {
+	now := r.clock.Now()
+	all := ended || now.Sub(r.stepped) >= tickEvery
+	if all {
+		r.stepped = now
+	}
+	var feeds map[*table][]*laneOf
+	for _, t := range r.tables {
+		if t.closer == nil {
+			continue
+		}
+		if t.stirred.Swap(false) || all || t.pending {
+			if feeds == nil {
+				feeds = feeders(lanes)
+			}
+			var err error
+			t.pending, err = t.closer.step(r.ctx, r.closeState(t, feeds[t]), func() { r.wake(feeds[t], t) }, &r.bg)
+			if err != nil {
+				r.fail(err)
+				r.changed()
+			}
+		}
+		pending = pending || t.pending
+	}
+	return pending
+}
+
+// feeders are the lanes that write each table.
+func feeders(lanes []*laneOf) map[*table][]*laneOf {
+	out := map[*table][]*laneOf{}
+	for _, l := range lanes {
+		for _, t := range l.tables {
+			out[t] = append(out[t], l)
+		}
+	}
+	return out
+}
+
+// wake lets lanes look for files that a close wants.
+func (r *Run) wake(lanes []*laneOf, t *table) {
+	for _, l := range lanes {
 		l.Wake()
+	}
+	t.stirred.Store(true)
+	r.changed()
+}
+
+// stir says that a lane has moved.
+func (r *Run) stir(l *laneOf) {
+	for _, t := range l.tables {
+		t.stirred.Store(true)
 	}
 	r.changed()
 }
@@ -150,9 +190,6 @@ func (r *Run) closeState(t *table, lanes []*laneOf) *closeState {
 	s := &closeState{now: now.UnixMilli(), known: true, ended: true, open: map[string]bool{}}
 	idle := map[ledger.CursorKey]bool{}
 	for _, l := range lanes {
-		if !feedsTable(l, t) {
-			continue
-		}
 		ps, ok := l.Progress(t.fact.Name, func(tp string) { s.open[tp] = true })
 		if !ok {
 			state, _ := l.State()
@@ -192,15 +229,6 @@ func (r *Run) finishedProgress(l *laneOf, t *table) []lane.Progress {
 		out = append(out, p)
 	}
 	return out
-}
-
-func feedsTable(l *laneOf, t *table) bool {
-	for _, x := range l.tables {
-		if x == t {
-			return true
-		}
-	}
-	return false
 }
 
 // mirror shows the resume positions to the sources: as cursors for lag, and as

@@ -307,9 +307,7 @@ func (l *Lane) attach(ctx context.Context, a *attempt, o *output, cursors []ledg
 // positions. Invariant 2.
 func (l *Lane) skipSet(ctx context.Context, o *output) error {
 	n := 0
-	for _, e := range l.cfg.Book.Intents(func(e *ledger.Entry) bool {
-		return e.Result == ledger.Committed && e.ID().Table == o.cfg.Table.ID
-	}) {
+	for _, e := range l.cfg.Book.IntentsOf(o.cfg.Table.ID, func(e *ledger.Entry) bool { return e.Result == ledger.Committed }) {
 		for p, part := range l.cfg.Partitions {
 			in := e.Input(part.TopicID, part.ID)
 			if in != nil && in.Offsets.End() > o.tracker.Cursor(int32(p)).Offset {

@@ -281,8 +281,8 @@ func (o *output) resolve(ctx context.Context, rebuild bool) error {
 	l := o.lane
 	// By what they hold, not by who made them: the partitions may have belonged
 	// to a lane of another name before.
-	pending := l.cfg.Book.Intents(func(e *ledger.Entry) bool {
-		if id := e.ID(); e.Result != ledger.Pending || id.Keyed || id.Table != o.cfg.Table.ID {
+	pending := l.cfg.Book.IntentsOf(o.cfg.Table.ID, func(e *ledger.Entry) bool {
+		if e.Result != ledger.Pending || e.ID().Keyed {
 			return false
 		}
 		for _, p := range l.cfg.Partitions {

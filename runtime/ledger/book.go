@@ -27,6 +27,7 @@ type Book struct {
 	hours      map[hourKey]*Hour
 	heads      map[headKey]*Head
 	intents    map[connector.ArtifactID]*Entry
+	byTable    map[connector.UUID]map[connector.ArtifactID]*Entry // the same
 	closes     map[CloseKey]*Close
 	publishing map[uint64]*Publishing
 	emitted    map[connector.UUID]*Emitted
@@ -74,7 +75,7 @@ func newBook(l *Ledger, s Scope) *Book {
 		tables: map[string]*Table{}, byID: map[connector.UUID]*Table{},
 		lanes: map[connector.LaneID]*Lane{}, opens: map[connector.LaneID]*Open{},
 		cursors: map[CursorKey]*Cursor{}, hours: map[hourKey]*Hour{}, heads: map[headKey]*Head{},
-		intents: map[connector.ArtifactID]*Entry{}, closes: map[CloseKey]*Close{},
+		intents: map[connector.ArtifactID]*Entry{}, byTable: map[connector.UUID]map[connector.ArtifactID]*Entry{}, closes: map[CloseKey]*Close{},
 		publishing: map[uint64]*Publishing{}, emitted: map[connector.UUID]*Emitted{},
 		replays: map[connector.UUID]*Replay{},
 	}
@@ -187,7 +188,7 @@ func (b *Book) apply(f Fact) {
 		b.heads[headKey{f.Output, f.Lane}] = f
 	case *Intent:
 		b.own(f)
-		b.intents[f.ID()] = &Entry{Intent: f}
+		b.enter(&Entry{Intent: f})
 	case *Outcome:
 		b.end(f)
 	case *Close:
@@ -218,7 +219,19 @@ func (b *Book) end(f *Outcome) {
 	if e == nil || e.Result != Pending {
 		return // the first result stands: a void intent is never completed
 	}
-	b.intents[id] = &Entry{Intent: e.Intent, Result: f.Result, EndedMillis: f.TimeMillis, Reason: f.Reason, endedBy: f.Writer}
+	b.enter(&Entry{Intent: e.Intent, Result: f.Result, EndedMillis: f.TimeMillis, Reason: f.Reason, endedBy: f.Writer})
+}
+
+// enter puts an entry, or its successor, into both indexes.
+func (b *Book) enter(e *Entry) {
+	id := e.ID()
+	b.intents[id] = e
+	t := b.byTable[id.Table]
+	if t == nil {
+		t = map[connector.ArtifactID]*Entry{}
+		b.byTable[id.Table] = t
+	}
+	t[id] = e
 }
 
 func (b *Book) dropIntent(id connector.ArtifactID) {
@@ -226,6 +239,7 @@ func (b *Book) dropIntent(id connector.ArtifactID) {
 	defer b.mu.Unlock()
 	id.Job, id.Generation = b.scope.Job, b.scope.Generation
 	delete(b.intents, id)
+	delete(b.byTable[id.Table], id)
 }
 
 // JobEpoch is the highest job epoch started.
@@ -354,8 +368,19 @@ func (b *Book) Intent(id connector.ArtifactID) (*Entry, bool) {
 func (b *Book) Intents(f func(*Entry) bool) []*Entry {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
+	return sorted(b.intents, f)
+}
+
+// IntentsOf is Intents of one table.
+func (b *Book) IntentsOf(table connector.UUID, f func(*Entry) bool) []*Entry {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return sorted(b.byTable[table], f)
+}
+
+func sorted(entries map[connector.ArtifactID]*Entry, f func(*Entry) bool) []*Entry {
 	var out []*Entry
-	for _, e := range b.intents {
+	for _, e := range entries {
 		if f == nil || f(e) {
 			out = append(out, e)
 		}

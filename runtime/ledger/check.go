@@ -49,6 +49,9 @@ func (b *Book) Rows() []Row {
 				r = &Row{Table: b.table(k.Output), Topic: k.Topic, TopicName: names[k.Topic], Partition: k.Partition}
 				rows[k] = r
 			}
+			if in.Offsets.End() <= r.Resume {
+				continue // the cursor counts it
+			}
 			above := in.Counts(r.Resume, math.MaxInt64)
 			r.Counts.Add(&above)
 		}

@@ -12,7 +12,8 @@ import (
 type Options struct {
 	// Clock; nil is the system's.
 	Clock Clock
-	// IOWorkers bounds the seals and publishes in flight; 0: 4.
+	// IOWorkers bounds the seals and publishes in flight; 0: 16. They wait for
+	// disks and networks most of the time, and share the ledger's group commits.
 	IOWorkers int
 	// MemoryBytes is what the writers of all members may hold; 0: 64 MiB.
 	MemoryBytes int64
@@ -27,7 +28,7 @@ func (o Options) withDefaults() Options {
 		o.Clock = SystemClock{}
 	}
 	if o.IOWorkers == 0 {
-		o.IOWorkers = 4
+		o.IOWorkers = 16
 	}
 	if o.MemoryBytes == 0 {
 		o.MemoryBytes = 64 << 20
