@@ -38,6 +38,7 @@ type Env struct {
 	data     string
 	out      string
 	progress string
+	config   string
 }
 
 // NewEnv is the environment of this process.

@@ -29,7 +29,7 @@ doubled after any crash.
 Start here:  millrace demo`,
 		SilenceErrors: true, SilenceUsage: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return e.fromEnvironment(cmd) },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return e.settings(cmd) },
 		Args:              cobra.NoArgs,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -38,6 +38,7 @@ Start here:  millrace demo`,
 	f := root.PersistentFlags()
 	f.StringVar(&e.data, "data", DefaultData, "data directory: the embedded log and the jobs' state")
 	f.StringVarP(&e.out, "output", "o", "", "output format: table, wide, json, jsonl, csv")
+	f.StringVarP(&e.config, "config", "c", "", "configuration file; ./"+ConfigFile+" where there is one")
 	f.StringVar(&e.progress, "progress", "auto", "progress on stderr: auto, bar, plain, json, none")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return exitcode.With(exitcode.Input, flagError(cmd, err))

@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/cmd/internal/exitcode"
+	"github.com/millrace/millrace/connectors/format/jsonfmt"
 	"github.com/millrace/millrace/jobs/control"
 )
 
@@ -92,6 +94,8 @@ type lineReader struct {
 	name string
 	line int
 	long []byte
+	// begun: the first value has been looked at.
+	begun bool
 }
 
 // next is the following line without its end, valid until the next call.
@@ -131,11 +135,29 @@ func (l *lineReader) value(r *control.Record) error {
 		if err != nil {
 			return err
 		}
-		if len(b) > 0 {
-			*r = control.Record{Value: b, AnyPartition: true}
-			return nil
+		if len(b) == 0 {
+			continue
 		}
+		if !l.begun {
+			l.begun = true
+			if l.spansLines(b) {
+				return l.fail("the first JSON value goes over several lines, and -i jsonl takes one value a line; write each into one line, e.g. with: jq -c .")
+			}
+		}
+		*r = control.Record{Value: b, AnyPartition: true}
+		return nil
 	}
+}
+
+// spansLines reports whether the first line is the beginning of a value that
+// the next lines complete, as far as they have been read already: waiting for
+// more would hold back a stream.
+func (l *lineReader) spansLines(first []byte) bool {
+	rest, err := l.r.Peek(min(l.r.Buffered(), 64<<10))
+	if err != nil || len(rest) == 0 {
+		return false
+	}
+	return jsonfmt.SpansLines(slices.Concat(first, []byte("\n"), rest), true)
 }
 
 // envelopeLine is a line of -i json-envelope.
