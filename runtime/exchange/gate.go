@@ -129,6 +129,7 @@ func (g *Gate) Entrance(node graph.NodeID) (*Entrance, bool) {
 func (g *Gate) Barrier(n uint64) []ledger.Cursor {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.dropRetired()
 	g.barrier = g.changes
 	var out []ledger.Cursor
 	for _, s := range g.stages {
@@ -144,6 +145,30 @@ func (g *Gate) Barrier(n uint64) []ledger.Cursor {
 		return cmp.Or(slices.Compare(x.Output[:], y.Output[:]), slices.Compare(x.Topic[:], y.Topic[:]), cmp.Compare(x.Partition, y.Partition))
 	})
 	return out
+}
+
+// dropRetired forgets lanes whose topic is gone for good, so that they hold no
+// watermark; their positions stay.
+func (g *Gate) dropRetired() {
+	retired := map[connector.LaneID]bool{}
+	for _, l := range g.cfg.Lanes() {
+		if l.Retired {
+			retired[l.ID] = true
+		}
+	}
+	if len(retired) == 0 {
+		return
+	}
+	for _, s := range g.stages {
+		for _, e := range s.entrances {
+			for id := range e.lanes {
+				if retired[id] {
+					delete(e.lanes, id)
+				}
+			}
+		}
+		s.advance(g)
+	}
 }
 
 // Quiet reports that nothing has entered since the last barrier, so that another
@@ -327,9 +352,16 @@ func (e *Entrance) missing() string {
 func (e *Entrance) Restored(_ context.Context, id connector.LaneID) ([]ledger.Cursor, error) {
 	e.gate.mu.Lock()
 	defer e.gate.mu.Unlock()
+	// By what the lane holds: a partition may have been another's before.
+	mine := func(c *ledger.Cursor) bool { return c.Lane == id }
+	for _, l := range e.gate.cfg.Lanes() {
+		if l.ID == id {
+			mine = func(c *ledger.Cursor) bool { return c.Topic == id.Topic && slices.Contains(l.Partitions, c.Partition) }
+		}
+	}
 	var out []ledger.Cursor
 	for _, c := range e.cursors {
-		if c.Lane == id {
+		if mine(&c) {
 			c.Counts = c.Counts.Clone()
 			out = append(out, c)
 		}
@@ -348,6 +380,7 @@ func (e *Entrance) Attach(_ context.Context, a lane.Attachment) (lane.Inlet, err
 	if e.gate.shut != nil {
 		return nil, e.gate.shut
 	}
+	e.gate.dropRetired()
 	l := e.lanes[a.Lane]
 	if l != nil && l.epoch > a.Epoch {
 		return nil, fmt.Errorf("attaching lane epoch %d, now %d: %w", a.Epoch, l.epoch, connector.ErrFenced)

@@ -45,7 +45,7 @@ type fixture struct {
 func newFixture(t *testing.T, restored int64, sources ...string) *fixture {
 	f := &fixture{t: t, ctx: context.Background()}
 	for i, s := range sources {
-		f.lanes = append(f.lanes, &ledger.Lane{ID: connector.LaneID{Topic: connector.UUID{byte(i + 1)}}, Topic: s, Source: s})
+		f.lanes = append(f.lanes, &ledger.Lane{ID: connector.LaneID{Topic: connector.UUID{byte(i + 1)}}, Topic: s, Source: s, Partitions: []int32{0, 1, 2}})
 	}
 	f.gate = NewGate(GateConfig{Lanes: func() []*ledger.Lane { return f.lanes }})
 	f.in = []*Inbox{NewInbox(1, 1000, restored), NewInbox(1, 1000, restored)}
@@ -288,6 +288,26 @@ func TestHandOverWaitsForRoomAndIsAllOrNothing(t *testing.T) {
 	f.gate.Shut(errors.New("over"))
 	if err := in.HandOver(f.ctx, moved(0, 402, 3)); err == nil || err.Error() != "over" {
 		t.Fatalf("after the end: %v", err)
+	}
+}
+
+// TestRetiredLaneHoldsNothing: a topic that was created again has a new lane; the
+// old one no longer holds windows back. What a lane holds is found by partition.
+func TestRetiredLaneHoldsNothing(t *testing.T) {
+	f := newFixture(t, batch.NoWatermark, "a", "b")
+	a, b := f.attach(0, 1, 1), f.attach(1, 1, 1)
+	f.hand(a, moved(0, 1, 10))
+	f.hand(b, moved(0, 1, 99))
+	f.expect("both", 10)
+	gone := *f.lanes[0]
+	gone.Retired = true
+	f.lanes[0] = &gone
+	f.gate.Barrier(1)
+	f.expect("without the retired lane", 99, -1)
+	e, _ := f.gate.Entrance(3)
+	f.lanes = append(f.lanes, &ledger.Lane{ID: connector.LaneID{Topic: connector.UUID{1}, Set: 7}, Topic: "a", Source: "a", Partitions: []int32{0}})
+	if got, err := e.Restored(f.ctx, f.lanes[2].ID); err != nil || len(got) != 1 || got[0].Offset != 1 {
+		t.Fatalf("a partition that changed its lane goes on at %+v, %v", got, err)
 	}
 }
 

@@ -131,6 +131,7 @@ func (in *Inlet) try(h *lane.Handover, rows []*Rows) (<-chan struct{}, error) {
 		p.time = max(p.time, m.Watermark)
 		c := m.Cursor
 		c.Output, c.Lane, c.Counts = in.e.cfg.Output, in.id, c.Counts.Clone()
+		c.Topic, c.Partition = p.id.topic, p.id.partition
 		in.e.cursors[p.id] = c
 	}
 	if len(h.Moved) > 0 && !g.ended {
