@@ -13,6 +13,39 @@ import (
 	"github.com/millrace/millrace/runtime/operator"
 )
 
+// laneIndex is the ledger's lanes, looked up by source and by topic.
+type laneIndex struct {
+	bySource map[string][]*ledger.Lane
+	nextSet  map[connector.UUID]uint32
+	sources  map[connector.UUID][]string
+}
+
+func newLaneIndex(lanes []*ledger.Lane) *laneIndex {
+	x := &laneIndex{bySource: map[string][]*ledger.Lane{}, nextSet: map[connector.UUID]uint32{}, sources: map[connector.UUID][]string{}}
+	for _, f := range lanes {
+		x.add(f)
+	}
+	return x
+}
+
+func (x *laneIndex) add(f *ledger.Lane) {
+	x.bySource[f.Source] = append(x.bySource[f.Source], f)
+	x.nextSet[f.ID.Topic] = max(x.nextSet[f.ID.Topic], f.ID.Set+1)
+	if !slices.Contains(x.sources[f.ID.Topic], f.Source) {
+		x.sources[f.ID.Topic] = append(x.sources[f.ID.Topic], f.Source)
+	}
+}
+
+// ambiguous reports whether a lane's topic is read as several tables.
+func (x *laneIndex) ambiguous(f *ledger.Lane) bool {
+	for _, s := range x.sources[f.ID.Topic] {
+		if s != f.Source {
+			return true
+		}
+	}
+	return false
+}
+
 // findLanes makes lanes: those of the ledger, and new ones of partitions that
 // no lane has.
 func (r *Run) findLanes(ctx context.Context, first bool) error {
@@ -22,13 +55,14 @@ func (r *Run) findLanes(ctx context.Context, first bool) error {
 	}
 	slices.Sort(names)
 	var made []*laneOf
+	index := newLaneIndex(r.book.Lanes())
 	for _, name := range names {
 		s := r.sources[name]
 		parts, err := s.src.Partitions(ctx)
 		if err != nil {
 			return fmt.Errorf("listing the partitions of table %s: %w", name, err)
 		}
-		ls, err := r.lanesOf(ctx, s, parts, first)
+		ls, err := r.lanesOf(ctx, s, parts, index, first)
 		if err != nil {
 			return err
 		}
@@ -55,7 +89,7 @@ func (r *Run) findLanes(ctx context.Context, first bool) error {
 }
 
 // lanesOf makes the lanes of one source table.
-func (r *Run) lanesOf(ctx context.Context, s *source, parts []connector.Partition, first bool) ([]*laneOf, error) {
+func (r *Run) lanesOf(ctx context.Context, s *source, parts []connector.Partition, index *laneIndex, first bool) ([]*laneOf, error) {
 	byTopic := map[connector.UUID][]connector.Partition{}
 	var topics []connector.UUID
 	for _, p := range parts {
@@ -74,8 +108,8 @@ func (r *Run) lanesOf(ctx context.Context, s *source, parts []connector.Partitio
 		}
 	}
 	var out []*laneOf
-	for _, f := range r.book.Lanes() {
-		if f.Source != s.name || f.Retired {
+	for _, f := range index.bySource[s.name] {
+		if f.Retired {
 			continue
 		}
 		if taken[f.ID.Topic] == nil {
@@ -87,7 +121,7 @@ func (r *Run) lanesOf(ctx context.Context, s *source, parts []connector.Partitio
 		if !first {
 			continue
 		}
-		l, err := r.known(s, f, byTopic, parts)
+		l, err := r.known(s, f, index, byTopic, parts)
 		if err != nil {
 			return nil, err
 		}
@@ -114,7 +148,7 @@ func (r *Run) lanesOf(ctx context.Context, s *source, parts []connector.Partitio
 			r.mu.Unlock()
 			continue
 		}
-		l, err := r.newLane(ctx, s, fresh)
+		l, err := r.newLane(ctx, s, index, fresh)
 		if err != nil {
 			return nil, err
 		}
@@ -128,7 +162,7 @@ func (r *Run) lanesOf(ctx context.Context, s *source, parts []connector.Partitio
 // known makes a lane of the ledger. One whose topic is gone is left out; when
 // a topic of the same name is there, the lane stops at its positions, which do
 // not match it.
-func (r *Run) known(s *source, f *ledger.Lane, byTopic map[connector.UUID][]connector.Partition, parts []connector.Partition) (*laneOf, error) {
+func (r *Run) known(s *source, f *ledger.Lane, index *laneIndex, byTopic map[connector.UUID][]connector.Partition, parts []connector.Partition) (*laneOf, error) {
 	have := byTopic[f.ID.Topic]
 	if have == nil && !slices.ContainsFunc(parts, func(p connector.Partition) bool { return p.Topic == f.Topic }) {
 		r.notice("topic %s (table %s) is gone; its lane does not run", f.Topic, s.name)
@@ -138,36 +172,33 @@ func (r *Run) known(s *source, f *ledger.Lane, byTopic map[connector.UUID][]conn
 	for i, id := range f.Partitions {
 		ps[i] = connector.Partition{TopicID: f.ID.Topic, Topic: f.Topic, ID: id}
 	}
-	return r.makeLane(s, f, ps)
+	return r.makeLane(s, f, index, ps)
 }
 
 // newLane enters a lane for partitions that none has.
-func (r *Run) newLane(ctx context.Context, s *source, parts []connector.Partition) (*laneOf, error) {
+func (r *Run) newLane(ctx context.Context, s *source, index *laneIndex, parts []connector.Partition) (*laneOf, error) {
 	slices.SortFunc(parts, func(a, b connector.Partition) int { return cmp.Compare(a.ID, b.ID) })
-	f := &ledger.Lane{ID: connector.LaneID{Topic: parts[0].TopicID}, Topic: parts[0].Topic, Source: s.name}
-	for _, old := range r.book.Lanes() {
-		if old.ID.Topic == f.ID.Topic && old.ID.Set >= f.ID.Set {
-			f.ID.Set = old.ID.Set + 1
-		}
-	}
+	topic := parts[0].TopicID
+	f := &ledger.Lane{ID: connector.LaneID{Topic: topic, Set: index.nextSet[topic]}, Topic: parts[0].Topic, Source: s.name}
 	for _, p := range parts {
 		f.Partitions = append(f.Partitions, p.ID)
 	}
-	l, err := r.makeLane(s, f, parts)
+	l, err := r.makeLane(s, f, index, parts)
 	if err != nil || l == nil {
 		return nil, err
 	}
 	if err := r.book.Append(ctx, f); err != nil {
 		return nil, fmt.Errorf("recording a lane of topic %s: %w", f.Topic, err)
 	}
+	index.add(f)
 	return l, nil
 }
 
 // makeLane puts a lane together; nil when its source feeds nothing.
-func (r *Run) makeLane(s *source, f *ledger.Lane, parts []connector.Partition) (*laneOf, error) {
+func (r *Run) makeLane(s *source, f *ledger.Lane, index *laneIndex, parts []connector.Partition) (*laneOf, error) {
 	l := &laneOf{fact: f, source: s}
 	name := f.Topic
-	if r.ambiguous(f) {
+	if index.ambiguous(f) {
 		name += "/" + s.name
 	}
 	if f.ID.Set > 0 {
@@ -195,16 +226,6 @@ func (r *Run) makeLane(s *source, f *ledger.Lane, parts []connector.Partition) (
 	var err error
 	l.Lane, err = lane.New(cfg)
 	return l, err
-}
-
-// ambiguous reports whether the topic is read as several tables.
-func (r *Run) ambiguous(f *ledger.Lane) bool {
-	for _, old := range r.book.Lanes() {
-		if old.ID.Topic == f.ID.Topic && old.Source != f.Source {
-			return true
-		}
-	}
-	return false
 }
 
 func (r *Run) addOutput(cfg *lane.Config, l *laneOf, s *source, node graph.NodeID) error {

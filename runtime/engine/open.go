@@ -249,7 +249,7 @@ func (r *Run) retire(l *laneOf) error {
 	l.heir = nil
 	r.lanes = slices.DeleteFunc(r.lanes, func(x *laneOf) bool { return x == l })
 	r.mu.Unlock()
-	next, err := r.newLane(ctx, l.source, heir)
+	next, err := r.newLane(ctx, l.source, newLaneIndex(r.book.Lanes()), heir)
 	if err != nil || next == nil {
 		return err
 	}
