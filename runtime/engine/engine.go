@@ -44,6 +44,7 @@ type Run struct {
 
 	dead     atomic.Int64
 	stopping atomic.Bool
+	killed   atomic.Bool
 	placing  sync.Mutex // shares and slots of lanes
 
 	mu       sync.Mutex
@@ -265,6 +266,7 @@ func (r *Run) Stop(ctx context.Context) error {
 // Kill ends the run at once, as a crash would.
 func (r *Run) Kill() {
 	r.stopping.Store(true)
+	r.killed.Store(true)
 	for _, l := range r.snapshot() {
 		l.Kill()
 	}

@@ -22,6 +22,7 @@ const (
 	tickEvery = time.Second
 	// mirrorEvery is how often positions are shown to sources.
 	mirrorEvery = 5 * time.Second
+	mirrorWait  = 2 * time.Second
 	packEvery   = 10 * time.Second
 	pruneEvery  = time.Minute
 	// minutesKept is how long the ledger counts by minute; then by hour.
@@ -54,6 +55,9 @@ func (r *Run) supervise() {
 		t.Stop()
 	}
 	tick.Stop()
+	if !r.killed.Load() {
+		r.lastMirror()
+	}
 	r.cancel()
 	go func() {
 		// What hangs in a system that does not answer must not hold the end.
@@ -61,6 +65,22 @@ func (r *Run) supervise() {
 		r.closeAll()
 	}()
 	close(r.done)
+}
+
+// lastMirror shows the sources where the run has ended, unless one hangs.
+func (r *Run) lastMirror() {
+	shown := make(chan struct{})
+	late := make(chan struct{})
+	t := r.clock.AfterFunc(mirrorWait, func() { close(late) })
+	defer t.Stop()
+	r.background(func() {
+		defer close(shown)
+		r.mirror(r.snapshot())
+	})
+	select {
+	case <-shown:
+	case <-late:
+	}
 }
 
 // look does what is due; it returns true when the run is over.
