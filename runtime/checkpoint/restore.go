@@ -38,7 +38,11 @@ func (e *AbandonedError) Error() string {
 	for _, err := range e.Unreadable {
 		fmt.Fprintf(&b, "; %v", err)
 	}
-	fmt.Fprintf(&b, "; --discard-after %d goes on from there", e.Restorable)
+	if e.Restorable == 0 {
+		b.WriteString("; restore the checkpoints' directory, or start a new generation with --fresh")
+	} else {
+		fmt.Fprintf(&b, "; --discard-after %d goes on from there, and results that are visible already come a second time", e.Restorable)
+	}
 	return b.String()
 }
 
@@ -49,15 +53,16 @@ type Restored struct {
 	// Blobs are the state files, by name.
 	Blobs map[string][]byte
 	// Kept are the complete checkpoints up to Manifest, ascending; Newer are
-	// those above it, which could not be read.
+	// those above it, which could not be read or are given up.
 	Kept, Newer []uint64
 	// Next is a number above every one that was ever used.
 	Next uint64
 }
 
 // Restore finds the newest checkpoint whose files all hold. An older one than
-// the newest is taken only if nothing above it began to be published.
-func Restore(ctx context.Context, s Store, book *ledger.Book) (*Restored, error) {
+// the newest is taken only if nothing above it began to be published, or if it is
+// discardAfter (0: none), by which somebody gives up everything above it.
+func Restore(ctx context.Context, s Store, book *ledger.Book, discardAfter uint64) (*Restored, error) {
 	all, err := s.List(ctx)
 	if err != nil {
 		return nil, err
@@ -71,6 +76,10 @@ func Restore(ctx context.Context, s Store, book *ledger.Book) (*Restored, error)
 	}
 	var unreadable []error
 	for i := len(all) - 1; i >= 0 && out.Manifest == nil; i-- {
+		if discardAfter > 0 && all[i] > discardAfter {
+			out.Newer = append(out.Newer, all[i])
+			continue
+		}
 		m, blobs, err := load(ctx, s, all[i], book.Scope())
 		switch {
 		case errors.Is(err, ErrVersion):
@@ -89,7 +98,10 @@ func Restore(ctx context.Context, s Store, book *ledger.Book) (*Restored, error)
 	if out.Manifest != nil {
 		number = out.Manifest.Number
 	}
-	if above := book.Publishing(number); len(above) > 0 {
+	if discardAfter > 0 && number != discardAfter {
+		return nil, fmt.Errorf("%w: %d, after which all others were to be given up; the newest that can be read is %d", ErrNotExist, discardAfter, number)
+	}
+	if above := book.Publishing(number); len(above) > 0 && discardAfter == 0 {
 		return nil, &AbandonedError{Restorable: number, Above: above, Unreadable: unreadable}
 	}
 	if out.Manifest == nil && len(unreadable) > 0 {

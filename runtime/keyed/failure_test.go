@@ -205,7 +205,23 @@ func TestUnreadableManifest(t *testing.T) {
 	if _, err := s.run(w.process(0, false), 2); !errors.As(err, &abandoned) {
 		t.Fatalf("got %v, want a refusal", err)
 	}
+	if abandoned.Restorable == 0 {
+		t.Fatal("there is an older checkpoint")
+	}
 	if want := fmt.Sprintf("--discard-after %d", abandoned.Restorable); !strings.Contains(abandoned.Error(), want) {
 		t.Fatalf("%q names no way out", abandoned.Error())
+	}
+	// By name it is given up; nothing of it was visible, so that the table is
+	// whole and has nothing twice.
+	s.opts.DiscardAfter = abandoned.Restorable
+	book, err := s.run(w.process(0, false), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := w.rows("out"), windowOracle(s); !slices.Equal(got, want) {
+		t.Fatalf("after giving up:\n%s", diff(got, want))
+	}
+	if void := book.Intents(func(e *ledger.Entry) bool { return e.Result == ledger.Void }); len(void) == 0 {
+		t.Fatal("what was given up is not void")
 	}
 }

@@ -54,7 +54,7 @@ func (f *Factory) OpenStages(ctx context.Context, job *graph.Job, env engine.Key
 	if err := r.store.Open(ctx, env.JobEpoch); err != nil {
 		return nil, err
 	}
-	from, err := checkpoint.Restore(ctx, r.store, env.Book)
+	from, err := checkpoint.Restore(ctx, r.store, env.Book, r.opts.DiscardAfter)
 	if err != nil {
 		return nil, err
 	}
@@ -124,8 +124,17 @@ func (r *Stages) settleRestored(ctx context.Context, from *checkpoint.Restored) 
 		r.notice("keyed stages: no checkpoint yet")
 		return nil
 	}
+	if r.opts.DiscardAfter > 0 {
+		if err := r.giveUp(ctx, m.Number); err != nil {
+			return err
+		}
+	}
 	for _, n := range from.Newer {
-		r.notice("keyed stages: checkpoint %d cannot be read, and nothing of it was published; it is dropped", n)
+		if r.opts.DiscardAfter > 0 {
+			r.notice("keyed stages: checkpoint %d is given up", n)
+		} else {
+			r.notice("keyed stages: checkpoint %d cannot be read, and nothing of it was published; it is dropped", n)
+		}
 		if err := r.store.Remove(ctx, n); err != nil {
 			return err
 		}
@@ -159,6 +168,34 @@ func (r *Stages) settleRestored(ctx context.Context, from *checkpoint.Restored) 
 		}
 	}
 	r.notice("keyed stages: restored from checkpoint %d, %d artefacts of it were not yet known to be published", m.Number, published)
+	return nil
+}
+
+// giveUp ends the intents of checkpoints above n: what is visible stays so and is
+// said, what is only sealed is discarded.
+func (r *Stages) giveUp(ctx context.Context, n uint64) error {
+	for _, t := range r.tablesInOrder() {
+		var as []connector.Artifact
+		for _, e := range r.env.Book.Intents(func(e *ledger.Entry) bool {
+			id := e.ID()
+			return id.Keyed && id.Table == t.handle.Table.ID && id.Manifest > n && e.Result == ledger.Pending
+		}) {
+			as = append(as, e.Artifacts...)
+		}
+		if err := t.giveUp(ctx, as); err != nil {
+			return err
+		}
+		var rows int64
+		for _, e := range r.env.Book.Intents(func(e *ledger.Entry) bool {
+			id := e.ID()
+			return id.Keyed && id.Table == t.handle.Table.ID && id.Manifest > n && e.Result == ledger.Committed
+		}) {
+			rows += e.Artifacts[0].Header.Rows
+		}
+		if rows > 0 {
+			r.notice("table %s: %d rows of given up checkpoints are visible; the same results come again", t.handle.Table.Name, rows)
+		}
+	}
 	return nil
 }
 

@@ -37,6 +37,9 @@ type Options struct {
 	// MinPause between a checkpoint's end and the next one's beginning (0), and
 	// Timeout of one (10 min; negative: none).
 	MinPause, Timeout time.Duration
+	// DiscardAfter restores exactly this checkpoint and gives up all above it, also
+	// if their results began to be published ('--discard-after'); 0: none.
+	DiscardAfter uint64
 	// Retained manifests (5).
 	Retained int
 	// MaxUnpublished is how many checkpoints may wait for their publishing (4).

@@ -112,6 +112,45 @@ func (t *tableState) forget(ctx context.Context, as []connector.Artifact) error 
 	return t.r.env.Book.Append(ctx, facts...)
 }
 
+// giveUp discards artefacts that no checkpoint lists any more, unless they are
+// visible.
+func (t *tableState) giveUp(ctx context.Context, as []connector.Artifact) error {
+	if len(as) == 0 {
+		return nil
+	}
+	outcomes, err := t.resolve(ctx, as)
+	if err != nil {
+		return err
+	}
+	var published, sealed []connector.Artifact
+	var facts []ledger.Fact
+	for i, o := range outcomes {
+		switch o {
+		case connector.Published:
+			published = append(published, as[i])
+		case connector.Unknown:
+			return &AmbiguousError{Table: t.handle.Table.Name, Artifacts: as[i : i+1]}
+		default:
+			sealed = append(sealed, as[i])
+			facts = append(facts, t.outcome(as[i], ledger.Void, "its checkpoint was given up"))
+		}
+	}
+	if err := t.committed(ctx, published); err != nil {
+		return err
+	}
+	if len(sealed) == 0 {
+		return nil
+	}
+	// Void first: a discarded artefact must never be looked for again.
+	if err := t.r.env.Book.Append(ctx, facts...); err != nil {
+		return err
+	}
+	if err := t.handle.Sink.Discard(ctx, sealed); err != nil {
+		return fmt.Errorf("table %s: discarding what is given up: %w", t.handle.Table.Name, err)
+	}
+	return nil
+}
+
 func (t *tableState) outcome(a connector.Artifact, result ledger.Result, reason string) *ledger.Outcome {
 	return &ledger.Outcome{ID: a.Header.ID, Writer: ledger.Writer{Keyed: true, Epoch: t.r.env.JobEpoch}, Result: result,
 		TimeMillis: t.r.now().UnixMilli(), Reason: reason}

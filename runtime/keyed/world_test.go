@@ -247,7 +247,14 @@ func (s *memSink) Resolve(_ context.Context, as []connector.Artifact) ([]connect
 	return out, err
 }
 
-func (s *memSink) Discard(context.Context, []connector.Artifact) error { return nil }
+func (s *memSink) Discard(_ context.Context, as []connector.Artifact) error {
+	return s.p.op("discard", func() error {
+		for _, a := range as {
+			delete(s.p.w.table(s.name).staged, a.Header.ID)
+		}
+		return nil
+	})
+}
 
 type memWriter struct {
 	s     *memSink
