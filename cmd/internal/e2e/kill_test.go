@@ -27,7 +27,9 @@ func TestKillTorture(t *testing.T) {
 	killRun(t, 300, 400_000)
 }
 
-func killRun(t *testing.T, kills, events int) {
+// killRun gives the world as the kills left it, and what must be in its tables.
+func killRun(t *testing.T, kills, events int) (*world, *outcome) {
+	t.Helper()
 	seed := *seedFlag
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
@@ -102,15 +104,17 @@ func killRun(t *testing.T, kills, events int) {
 		records += len(byTopic[topic])
 	}
 	checkLog(t, l, byTopic)
-	w.verify(killOutcome(t, byTopic))
+	want := killOutcome(t, byTopic)
+	w.verify(want)
 
-	outcome := "every row exactly once"
+	how := "every row exactly once"
 	if t.Failed() {
-		outcome = "FAILED"
+		how = "FAILED"
 	}
 	t.Logf("%d kills, %d records (%d by a producer while the job was down), %v", kills, records, between, time.Since(began).Round(time.Second))
 	keepOutcome(t, fmt.Sprintf("| %s | %s | %d | %d | %d | %v | %s |",
-		time.Now().UTC().Format("2006-01-02"), commit(), seed, kills, records, time.Since(began).Round(time.Second), outcome))
+		time.Now().UTC().Format("2006-01-02"), commit(), seed, kills, records, time.Since(began).Round(time.Second), how))
+	return w, want
 }
 
 // produceWhileDown lets a process of its own append a batch, which owns the
