@@ -223,15 +223,20 @@ func (t *task) limits() error {
 	if t.messages++; t.messages%16 != 0 {
 		return nil
 	}
+	if n := t.measure(); n > t.r.opts.StateBytes {
+		return &StateLimitError{Stage: t.st.name, Bytes: n, Limit: t.r.opts.StateBytes}
+	}
+	return nil
+}
+
+// measure adds up the state.
+func (t *task) measure() int64 {
 	var n int64
 	for _, k := range t.states {
 		n += k.Bytes()
 	}
 	t.bytes.Store(n)
-	if n > t.r.opts.StateBytes {
-		return &StateLimitError{Stage: t.st.name, Bytes: n, Limit: t.r.opts.StateBytes}
-	}
-	return nil
+	return n
 }
 
 // enter takes rows out of a channel.
@@ -421,6 +426,7 @@ func (t *task) barrier(n uint64) error {
 		sections = append(sections, state.Section{Path: t.r.plan.statePath(id), Kind: k.Kind(), Fingerprint: k.Fingerprint(), Payload: k.Save()})
 	}
 	a.blob = state.AppendSections(nil, sections)
+	t.measure()
 	t.next, t.dead, t.deadBytes, t.asked = n+1, nil, 0, false
 	t.counts = map[connector.UUID]*emitted{}
 	t.r.acknowledge(a)
