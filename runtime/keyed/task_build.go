@@ -1,0 +1,129 @@
+package keyed
+
+import (
+	"fmt"
+
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/exchange"
+	"github.com/millrace/millrace/runtime/expr"
+	"github.com/millrace/millrace/runtime/graph"
+	"github.com/millrace/millrace/runtime/operator"
+	"github.com/millrace/millrace/runtime/state"
+)
+
+// newTask makes a subtask with its operators, without state.
+func newTask(r *Stages, st *stagePlan, number, subtask int, inbox *exchange.Inbox) (*task, error) {
+	t := &task{r: r, st: st, number: number, subtask: subtask, inbox: inbox,
+		ectx:   expr.NewContext(r.zone, uint64(number)),
+		states: map[graph.NodeID]operator.Keyed{}, results: map[graph.NodeID]*operator.Results{},
+		plain: map[graph.NodeID]operator.Operator{}, rows: map[graph.NodeID]*operator.Rows{},
+		sinks: map[graph.NodeID]*sinkPart{}, senders: map[graph.NodeID][]*exchange.Sender{},
+		counts: map[connector.UUID]*emitted{}, watermark: batch.NoWatermark}
+	t.fired.Store(batch.NoWatermark)
+	for _, id := range st.nodes {
+		if err := t.add(id); err != nil {
+			return nil, fmt.Errorf("%s: %w", st.name, err)
+		}
+	}
+	return t, nil
+}
+
+// add makes the operator of a node.
+func (t *task) add(id graph.NodeID) error {
+	job := t.r.job
+	n := job.Nodes[id]
+	var in *batch.Schema
+	if len(n.Inputs) > 0 {
+		in = job.Nodes[n.Inputs[0]].Schema
+	}
+	var err error
+	var k operator.Keyed
+	var p operator.Operator
+	switch op := n.Op.(type) {
+	case *graph.Project:
+		p, err = operator.NewProject(op.Exprs, in, n.Schema)
+	case *graph.Filter:
+		p, err = operator.NewFilter(op.Predicate, in)
+	case *graph.Unnest:
+		p, err = operator.NewUnnest(op.Value, op.Outer, op.Ordinality, in, n.Schema)
+	case *graph.WindowAssign:
+		p, err = operator.NewWindowAssign(op.Window, op.Time, in, n.Schema)
+	case *graph.WindowAggregate:
+		k, err = operator.NewWindowAggregate(op, in, n.Schema)
+	case *graph.GroupAggregate:
+		k, err = operator.NewGroupAggregate(op, in, n.Schema, t.subtask)
+	case *graph.WideMerge:
+		var schemas []*batch.Schema
+		for _, i := range n.Inputs {
+			schemas = append(schemas, job.Nodes[i].Schema)
+		}
+		k, err = operator.NewWideMerge(op, schemas, n.Schema)
+	case *graph.Sort:
+		k = operator.NewSort(op, in)
+	case *graph.Limit:
+		k = operator.NewLimit(op)
+	case *graph.Values:
+		if t.subtask == 0 {
+			k, err = operator.NewValues(op, n.Schema)
+		}
+	case *graph.Sink:
+		return t.addSink(id, n)
+	}
+	if err != nil {
+		return err
+	}
+	if p != nil {
+		t.plain[id], t.rows[id] = p, new(operator.Rows)
+	}
+	if k != nil {
+		t.addState(id, k)
+	}
+	return nil
+}
+
+func (t *task) addState(id graph.NodeID, k operator.Keyed) {
+	t.states[id] = k
+	t.order = append(t.order, id)
+	var rows operator.Rows
+	t.results[id] = &operator.Results{
+		Emit: func(b *batch.Batch) error {
+			rows = operator.Rows{Batch: b}
+			return t.deliver(id, &rows, b)
+		},
+		Dead: func(b *batch.Batch, e *batch.ValueError) { t.lose(id, b, e) },
+	}
+}
+
+func (t *task) addSink(id graph.NodeID, n *graph.Node) error {
+	h, ok := t.r.env.Sinks[id]
+	if !ok {
+		return fmt.Errorf("BUG: the sink of table %s is not open", n.Op.(*graph.Sink).Table.Name)
+	}
+	scope := t.r.env.Book.Scope()
+	aid := connector.ArtifactID{Job: scope.Job, Generation: scope.Generation, Table: h.Table.ID, Keyed: true,
+		Subtask: t.r.writers[h.Table.ID], Epoch: t.r.env.JobEpoch}
+	t.r.writers[h.Table.ID]++
+	t.sinks[id] = newSinkPart(t, n, h, aid)
+	return nil
+}
+
+// load takes over what is of the task in saved sections.
+func (t *task) load(sections []state.Section) error {
+	groups := state.RangeOf(t.subtask, t.st.parallelism)
+	for i := range sections {
+		s := &sections[i]
+		for id, k := range t.states {
+			if t.r.plan.statePath(id) != s.Path {
+				continue
+			}
+			if k.Kind() != s.Kind || k.Fingerprint() != s.Fingerprint {
+				return &state.IncompatibleError{Path: s.Path, Reason: fmt.Sprintf("it is of %s with other keys or another window", s.Kind)}
+			}
+			if err := k.Load(s.Payload, groups); err != nil {
+				return fmt.Errorf("restoring %s: %w", s.Path, err)
+			}
+		}
+	}
+	return nil
+}
