@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +26,7 @@ func ledgerCommand(e *Env) *cobra.Command {
 
 func ledgerShow(e *Env) *cobra.Command {
 	var check bool
+	var job string
 	cmd := &cobra.Command{
 		Use:   "show [TABLE]",
 		Short: "the equation per table",
@@ -45,8 +47,17 @@ in files that are not committed yet. --check exits 1 when the equation does not 
 				if err != nil {
 					return err
 				}
-				if table != "" && len(tables) == 0 {
+				if job != "" {
+					tables = slices.DeleteFunc(tables, func(t control.TableLedger) bool { return t.Job != job })
+				}
+				switch {
+				case len(tables) > 0:
+				case table != "" && job != "":
+					return usage("no table %s of job %s in the ledger", table, job)
+				case table != "":
 					return usage("no table %s in the ledger", table)
+				case job != "":
+					return usage("no table of job %s in the ledger", job)
 				}
 				wrong := 0
 				for i := range tables {
@@ -60,16 +71,26 @@ in files that are not committed yet. --check exits 1 when the equation does not 
 				if wrong > 0 {
 					summary = fmt.Sprintf("the equation does not hold for %d of %d", wrong, len(tables))
 				}
+				columns := []string{"TABLE", "TOPIC", "READ", "WRITTEN", "FOLDED", "FILTERED", "DEAD", "LATE", "OPEN", "EMITTED", "REPLAYED", "LOST"}
+				// Tables of different jobs may have one name.
+				several := slices.ContainsFunc(tables, func(t control.TableLedger) bool { return t.Job != tables[0].Job })
+				if several {
+					columns = slices.Insert(columns, 0, "JOB")
+				}
 				if err := e.result(cmd, summary, map[string]any{"tables": tables}, func(r *output.Rows) error {
 					for _, t := range tables {
-						if err := r.Write(output.Text(t.Table), output.Text(t.Topic), output.Number(t.Read), output.Number(t.Written), output.Number(t.Folded),
+						cells := []output.Cell{output.Text(t.Table), output.Text(t.Topic), output.Number(t.Read), output.Number(t.Written), output.Number(t.Folded),
 							output.Number(t.Filtered), output.Number(t.Dead), output.Number(t.Late), output.Number(t.Open),
-							output.Number(t.Emitted), output.Number(t.Replayed), output.Number(t.Lost)); err != nil {
+							output.Number(t.Emitted), output.Number(t.Replayed), output.Number(t.Lost)}
+						if several {
+							cells = slices.Insert(cells, 0, output.Text(t.Job))
+						}
+						if err := r.Write(cells...); err != nil {
 							return err
 						}
 					}
 					return nil
-				}, "TABLE", "TOPIC", "READ", "WRITTEN", "FOLDED", "FILTERED", "DEAD", "LATE", "OPEN", "EMITTED", "REPLAYED", "LOST"); err != nil {
+				}, columns...); err != nil {
 					return err
 				}
 				if check && wrong > 0 {
@@ -80,5 +101,6 @@ in files that are not committed yet. --check exits 1 when the equation does not 
 		},
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "exit 1 when the equation does not hold")
+	cmd.Flags().StringVar(&job, "job", "", "only the tables of this job")
 	return cmd
 }
