@@ -45,7 +45,9 @@ type Run struct {
 	dead     atomic.Int64
 	stopping atomic.Bool
 	killed   atomic.Bool
-	placing  sync.Mutex // shares and slots of lanes
+	// What runs in the background now.
+	mirroring, pruning, looking atomic.Bool
+	placing                     sync.Mutex // shares and slots of lanes
 
 	mu       sync.Mutex
 	lanes    []*laneOf
@@ -126,6 +128,9 @@ func Start(ctx context.Context, job *graph.Job, deps Deps) (*Run, error) {
 	r.start = r.clock.Now()
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	if err := r.open(ctx); err != nil {
+		if r.keyed != nil {
+			err = errors.Join(err, r.keyed.Stop(ctx))
+		}
 		r.cancel()
 		r.closeAll()
 		return nil, err

@@ -79,7 +79,7 @@ func (r *Run) findLanes(ctx context.Context, first bool) error {
 	if err := r.mixed(all); err != nil {
 		return err
 	}
-	if !first {
+	if !first && !r.stopping.Load() {
 		for _, l := range made {
 			r.notice("lane %s: %d new partitions", l.Config().Name, len(l.fact.Partitions))
 			l.Start()

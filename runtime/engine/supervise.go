@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/millrace/millrace/runtime/batch"
@@ -179,19 +180,29 @@ func (r *Run) timed(lanes []*laneOf) {
 		return !first
 	}
 	if due(&r.mirrored, mirrorEvery) {
-		r.background(func() { r.mirror(lanes) })
+		r.once(&r.mirroring, func() { r.mirror(lanes) })
 	}
 	if due(&r.packed, packEvery) {
 		r.repack(lanes)
 	}
 	if due(&r.pruned, pruneEvery) {
-		r.background(r.prune)
+		r.once(&r.pruning, r.prune)
 	}
 	if !r.job.Bounded && due(&r.looked, r.opts.Discovery) {
-		r.background(func() {
+		r.once(&r.looking, func() {
 			if err := r.findLanes(r.ctx, false); err != nil && r.ctx.Err() == nil {
 				r.notice("looking for new partitions: %v", err)
 			}
+		})
+	}
+}
+
+// once runs f in the background unless it still runs from the last time.
+func (r *Run) once(busy *atomic.Bool, f func()) {
+	if busy.CompareAndSwap(false, true) {
+		r.background(func() {
+			defer busy.Store(false)
+			f()
 		})
 	}
 }

@@ -173,11 +173,27 @@ func (l *Ledger) drain(ctx context.Context) {
 	}
 }
 
-func (l *Ledger) write(ctx context.Context, batch []*pending) {
-	var records []Record
-	kept := batch[:0]
-	closes := map[*Book]map[CloseKey]*Close{} // of this batch
-	for _, p := range batch {
+// batchBytes bounds a store batch: appends beyond it go into the next one. One
+// append alone is never cut.
+const batchBytes = 256 << 10
+
+// write makes store batches of appends, in order.
+func (l *Ledger) write(ctx context.Context, queue []*pending) {
+	var (
+		records []Record
+		kept    []*pending
+		size    int
+		closes  map[*Book]map[CloseKey]*Close // of this batch
+	)
+	flush := func() {
+		l.storeBatch(ctx, records, kept)
+		records, kept, size, closes = nil, nil, 0, map[*Book]map[CloseKey]*Close{}
+	}
+	closes = map[*Book]map[CloseKey]*Close{}
+	for _, p := range queue {
+		if size >= batchBytes {
+			flush()
+		}
 		// Invariant 9: a lane that lost its epoch writes nothing.
 		err := p.book.fenced(p.facts)
 		if err == nil {
@@ -189,7 +205,9 @@ func (l *Ledger) write(ctx context.Context, batch []*pending) {
 		}
 		kept = append(kept, p)
 		for _, f := range p.facts {
-			records = append(records, EncodeFact(p.book.scope, f))
+			r := EncodeFact(p.book.scope, f)
+			records = append(records, r)
+			size += len(r.Key) + len(r.Value)
 			// A new epoch fences what stands behind it in the same batch, too.
 			switch f := f.(type) {
 			case *Open:
@@ -203,32 +221,36 @@ func (l *Ledger) write(ctx context.Context, batch []*pending) {
 		}
 		for _, k := range p.drop {
 			records = append(records, Record{Key: k})
+			size += len(k)
 		}
 	}
-	if len(records) == 0 {
-		for _, p := range kept {
-			p.done <- nil
+	flush()
+}
+
+// storeBatch writes one batch and tells those whose records it has.
+func (l *Ledger) storeBatch(ctx context.Context, records []Record, kept []*pending) {
+	var err error
+	if len(records) > 0 {
+		if err = l.Broken(); err == nil {
+			err = l.store.Append(ctx, records)
+			if err != nil {
+				err = fmt.Errorf("appending to the ledger: %w", errors.Join(err, ErrBroken))
+				l.queueMu.Lock()
+				l.broken = err
+				l.queueMu.Unlock()
+			}
 		}
-		return
-	}
-	if err := l.store.Append(ctx, records); err != nil {
-		err = fmt.Errorf("appending to the ledger: %w", errors.Join(err, ErrBroken))
-		l.queueMu.Lock()
-		l.broken = err
-		l.queueMu.Unlock()
-		for _, p := range kept {
-			p.done <- err
-		}
-		return
 	}
 	for _, p := range kept {
-		for _, f := range p.facts {
-			p.book.apply(f)
+		if err == nil {
+			for _, f := range p.facts {
+				p.book.apply(f)
+			}
+			for _, k := range p.drop {
+				l.forget(k)
+			}
 		}
-		for _, k := range p.drop {
-			l.forget(k)
-		}
-		p.done <- nil
+		p.done <- err
 	}
 }
 

@@ -415,6 +415,40 @@ func TestConcurrentAppendsShareBatches(t *testing.T) {
 	}
 }
 
+// TestLargeAppendsAreCut: what waits is cut into batches of a bounded size, an
+// append never.
+func TestLargeAppendsAreCut(t *testing.T) {
+	s := NewMemStore()
+	var sizes []int
+	s.SetHook(func(rs []Record) error {
+		n := 0
+		for _, r := range rs {
+			n += len(r.Key) + len(r.Value)
+		}
+		sizes = append(sizes, n)
+		return nil
+	})
+	b := open(t, s)
+	var queue []*pending
+	for i := range uint64(40) {
+		in := intent(1, i+1, offsets.Of(int64(i)*10, int64(i)*10+5))
+		in.Artifacts[0].Payload = make([]byte, 20<<10)
+		queue = append(queue, &pending{book: b, facts: []Fact{in, committed(1, i+1)}, done: make(chan error, 1)})
+	}
+	b.ledger.write(context.Background(), queue)
+	for _, p := range queue {
+		if err := <-p.done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(sizes) != 4 || sizes[0] > batchBytes+32<<10 {
+		t.Errorf("batches of %v bytes", sizes)
+	}
+	if n := len(b.Intents(func(e *Entry) bool { return e.Result == Committed })); n != 40 {
+		t.Errorf("%d committed", n)
+	}
+}
+
 func TestFailedAppendBreaksTheLedger(t *testing.T) {
 	s := NewMemStore()
 	b := open(t, s)
