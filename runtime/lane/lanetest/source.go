@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 
 	"github.com/millrace/millrace/runtime/batch"
@@ -106,6 +107,9 @@ func (s *Source) Open(_ context.Context, splits []connector.Split, columns []int
 	s.topic.mu.Lock()
 	s.topic.waiters[r] = struct{}{}
 	s.topic.mu.Unlock()
+	// Input may come before the caller has the reader.
+	notify()
+	runtime.Gosched()
 	return r, nil
 }
 
