@@ -45,7 +45,7 @@ func (l *Lane) detach(d *drive, blocked *output) {
 	}
 	a.drives = append([]*drive{next}, a.drives...)
 	l.mu.Unlock()
-	next.member.Wake()
+	next.begin()
 	l.progress()
 }
 

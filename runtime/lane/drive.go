@@ -49,6 +49,7 @@ type drive struct {
 	turn     int64 // bytes computed in this turn
 	small    bool  // the last batch was small
 	lastRun  time.Time
+	ready    atomic.Bool // the lane knows the drive: its reader may wake it
 	notified atomic.Bool
 	pending  atomic.Bool // input waits for the linger time
 	caught   bool        // the last batch was small, or there was none
@@ -93,6 +94,13 @@ func (d *drive) open(ctx context.Context) error {
 	return nil
 }
 
+// begin starts the drive, which the lane knows by now: one that ended before
+// would never be missed.
+func (d *drive) begin() {
+	d.ready.Store(true)
+	d.member.Wake()
+}
+
 // newDrive makes a drive of outputs; it does not read yet.
 func (l *Lane) newDrive(a *attempt, outputs []*output) (*drive, error) {
 	d := &drive{lane: l, att: a, outputs: outputs, ctx: expr.NewContext(l.cfg.Zone, l.opts.Seed)}
@@ -128,6 +136,9 @@ func (d *drive) discard() {
 // for more, so that a trickle does not cost a run for each record.
 func (d *drive) notify() {
 	d.notified.Store(true)
+	if !d.ready.Load() {
+		return // begin wakes the drive
+	}
 	linger := d.lane.opts.Linger
 	if linger <= 0 {
 		d.member.Wake()

@@ -151,7 +151,7 @@ func (l *Lane) launch(a *attempt) {
 	a.drives = append(a.drives, d)
 	l.mu.Unlock()
 	l.progress()
-	d.member.Wake()
+	d.begin()
 }
 
 // fail keeps the first error of an attempt and ends it; a failing record lets
