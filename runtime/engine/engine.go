@@ -252,8 +252,12 @@ func (r *Run) Stop(ctx context.Context) error {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			if err := l.Stop(ctx); err != nil && ctx.Err() != nil {
+			err := l.Stop(ctx)
+			switch {
+			case err != nil && ctx.Err() != nil:
 				l.Kill()
+			case err != nil:
+				r.fail(fmt.Errorf("stopping lane %s, whose open rows are not committed and will be read again: %w", l.Config().Name, err))
 			}
 		}()
 	}
