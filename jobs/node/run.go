@@ -44,6 +44,14 @@ type RunOptions struct {
 	Findings func(diag.List)
 }
 
+// maxDead is the limit of dead rows, nil: none.
+func (o *RunOptions) maxDead() *int64 {
+	if o.MaxDead < 0 {
+		return nil
+	}
+	return &o.MaxDead
+}
+
 // Running is a job of this process.
 type Running struct {
 	node     *Node
@@ -167,8 +175,8 @@ func (n *Node) start(ctx context.Context, r *Running, o RunOptions) error {
 	r.run, err = engine.Start(ctx, r.graph, engine.Deps{
 		Ledger: n.ledger, Scope: ledger.Scope{Job: r.record.ID, Generation: r.record.Generation},
 		DataDirectory: n.records.directory, NewUUID: newUUID, DeadLetters: dead,
-		Keyed: keyedStages(checkpoints, o.DiscardAfter),
-		Adopt: o.Adopt, Log: n.opts.Log, Notice: o.Notice, MaxDead: o.MaxDead,
+		Keyed: keyedStages(checkpoints),
+		Adopt: o.Adopt, Log: n.opts.Log, Notice: o.Notice, MaxDead: o.maxDead(),
 	})
 	return err
 }

@@ -37,8 +37,8 @@ type Deps struct {
 	// Hooks are told what happens, for metrics; nil functions are not called.
 	Hooks Hooks
 	// MaxDead ends the run with *MaxDeadError when more rows are dead, late
-	// ones not counted; -1 or 0: no limit.
-	MaxDead int64
+	// ones not counted; nil: no limit.
+	MaxDead *int64
 }
 
 // Hooks are called from the lanes' goroutines and must not block.

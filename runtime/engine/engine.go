@@ -204,7 +204,25 @@ func (r *Run) open(ctx context.Context) error {
 	if err := r.openSources(ctx); err != nil {
 		return err
 	}
-	return r.findLanes(ctx, true)
+	if err := r.findLanes(ctx, true); err != nil {
+		return err
+	}
+	r.expectLanes()
+	return nil
+}
+
+// expectLanes tells the keyed stages which lanes there are at the start: their
+// watermarks wait for all of these, and for no lane whose topic is gone.
+func (r *Run) expectLanes() {
+	k, ok := r.keyed.(interface{ Expect([]connector.LaneID) })
+	if !ok {
+		return
+	}
+	var ids []connector.LaneID
+	for _, l := range r.lanes {
+		ids = append(ids, l.fact.ID)
+	}
+	k.Expect(ids)
 }
 
 // closeAll closes what was opened.
@@ -279,6 +297,9 @@ func (r *Run) Kill() {
 	for _, l := range r.snapshot() {
 		l.Kill()
 	}
+	if k, ok := r.keyed.(interface{ Kill() }); ok {
+		k.Kill()
+	}
 	r.finish()
 	<-r.done
 }
@@ -321,8 +342,8 @@ func (r *Run) changed() {
 // countDead counts dead rows and ends the run when there are too many.
 func (r *Run) countDead(_ string, rows int64) {
 	n := r.dead.Add(rows)
-	if limit := r.deps.MaxDead; limit > 0 && n > limit {
-		r.fail(&MaxDeadError{Dead: n, Max: limit})
+	if limit := r.deps.MaxDead; limit != nil && n > *limit {
+		r.fail(&MaxDeadError{Dead: n, Max: *limit})
 		r.changed()
 	}
 }

@@ -37,7 +37,7 @@ type world struct {
 	latest  bool
 	sink    lanetest.SinkOptions
 	onError graph.ErrorPolicy
-	maxDead int64
+	maxDead *int64
 	options map[string]string
 	idle    time.Duration
 }
@@ -270,7 +270,8 @@ func TestIdlePartitionDoesNotHoldAClose(t *testing.T) {
 
 func TestMaxDeadEndsTheRun(t *testing.T) {
 	w := newWorld("a")
-	w.maxDead = 3
+	limit := int64(3)
+	w.maxDead = &limit
 	for range 10 {
 		w.topics["a"].Append(0, lanetest.Record{Note: batch.CodeMalformed})
 	}
