@@ -55,7 +55,7 @@ func (n *Node) Replay(ctx context.Context, req control.Replay) (control.Replayed
 	run, err := engine.Start(ctx, g, engine.Deps{
 		Ledger: n.ledger, Scope: ledger.Scope{Job: rec.ID, Generation: rec.Generation},
 		DataDirectory: n.records.directory, NewUUID: newUUID, DeadLetters: &replayDead{dead: dead},
-		Keyed: keyedStages(checkpoint.NewMemStore().Handle()), Log: n.opts.Log,
+		Keyed: keyedStages(checkpoint.NewMemStore().Handle(), 0), Log: n.opts.Log,
 	})
 	if err != nil {
 		return out, err

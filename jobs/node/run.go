@@ -175,7 +175,7 @@ func (n *Node) start(ctx context.Context, r *Running, o RunOptions) error {
 	r.run, err = engine.Start(ctx, r.graph, engine.Deps{
 		Ledger: n.ledger, Scope: ledger.Scope{Job: r.record.ID, Generation: r.record.Generation},
 		DataDirectory: n.records.directory, NewUUID: newUUID, DeadLetters: dead,
-		Keyed: keyedStages(checkpoints),
+		Keyed: keyedStages(checkpoints, o.DiscardAfter),
 		Adopt: o.Adopt, Log: n.opts.Log, Notice: o.Notice, MaxDead: o.maxDead(),
 	})
 	return err

@@ -277,6 +277,7 @@ func (l *Lane) openOutput(ctx context.Context, a *attempt, o *output, cursors []
 	if err := o.resolve(ctx, rebuild); err != nil {
 		return err
 	}
+	o.settleBefore(ctx)
 	if err := l.skipSet(ctx, o); err != nil {
 		return err
 	}
@@ -299,6 +300,14 @@ func (l *Lane) attach(ctx context.Context, a *attempt, o *output, cursors []ledg
 		Partitions: l.cfg.Partitions, Start: cursors})
 	if err != nil {
 		return fmt.Errorf("attaching to %s: %w", o.cfg.Table.Name, err)
+	}
+	// A partition that was idle before, or is new, may lie behind what the stage
+	// has fired: each asks, and a bound that its own watermark has passed says
+	// nothing.
+	for p := range o.exch.bound {
+		if o.exch.bound[p], err = o.exch.inlet.Rejoin(ctx, int32(p)); err != nil {
+			return fmt.Errorf("attaching to %s: %w", o.cfg.Table.Name, err)
+		}
 	}
 	return l.deadSet(ctx, o)
 }

@@ -57,6 +57,7 @@ func (o *output) commit(ctx context.Context, d *drive, groups []*group) error {
 		return fmt.Errorf("table %s: %w", o.cfg.Table.Name, err)
 	}
 	o.committed(intents, began)
+	o.settled(ctx)
 	d.setOpenFiles()
 	return nil
 }
@@ -319,9 +320,9 @@ func (o *output) resolveOne(ctx context.Context, in *ledger.Intent, rebuild bool
 	}
 	switch {
 	case absent == 0:
-	case absent == len(outcomes) && rebuild:
+	case absent == len(outcomes) && (rebuild || o.replayable()):
 		err := o.lane.cfg.Book.Append(ctx, &ledger.Outcome{ID: in.ID(), Writer: o.writerID(), Result: ledger.Void,
-			TimeMillis: o.lane.wallMillis(), Reason: "nothing of it is left; rebuilt on request"})
+			TimeMillis: o.lane.wallMillis(), Reason: "nothing of it is left; written again"})
 		if err == nil {
 			o.lane.notice("table %s: %s is given up, its rows are written again", o.cfg.Table.Name, in.ID())
 		}
@@ -350,4 +351,33 @@ func (o *output) resolveOne(ctx context.Context, in *ledger.Intent, rebuild bool
 	}
 	o.lane.notice("table %s: %s %s", o.cfg.Table.Name, in.Artifacts[0].Location, what)
 	return nil
+}
+
+// replayable reports that what the sink has lost was never visible.
+func (o *output) replayable() bool {
+	r, ok := o.cfg.Sink.(connector.ReplayableSeals)
+	return ok && r.ReplayableSeals()
+}
+
+// settled tells the sink that the outcome of everything it was given so far is
+// durable. An error costs the sink space and nothing else.
+func (o *output) settled(ctx context.Context) {
+	s, ok := o.cfg.Sink.(connector.Settler)
+	if !ok || o.unsettled {
+		return
+	}
+	if err := s.Settled(ctx, o.tracker.NextID()); err != nil {
+		o.lane.notice("table %s: %v", o.cfg.Table.Name, err)
+	}
+}
+
+// settleBefore is settled for what earlier epochs left, unless an intent of the
+// lane is still pending: its partitions belong to another lane now, which will
+// ask about it.
+func (o *output) settleBefore(ctx context.Context) {
+	o.unsettled = len(o.lane.cfg.Book.Intents(func(e *ledger.Entry) bool {
+		id := e.ID()
+		return e.Result == ledger.Pending && id.Table == o.cfg.Table.ID && id.Lane == o.lane.cfg.Fact.ID
+	})) > 0
+	o.settled(ctx)
 }

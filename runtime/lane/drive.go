@@ -278,7 +278,8 @@ func (d *drive) step(ctx context.Context) (more bool, err error) {
 		d.eof = true
 		return true, nil
 	case err != nil:
-		return false, fmt.Errorf("reading topic %s: %w", d.lane.cfg.Fact.Topic, err)
+		d.release()
+		return false, d.unread(ctx, err)
 	}
 	err = d.process(ctx, outputs)
 	d.reader.Release()
@@ -334,4 +335,17 @@ func (d *drive) setOpenFiles() (over bool) {
 		n += files
 	}
 	return d.member.SetOpenFiles(n)
+}
+
+// unread ends the drive at an error of the reader. Records that are gone stop
+// the lane behind everything that could be read, which is committed.
+func (d *drive) unread(ctx context.Context, err error) error {
+	var m *connector.MismatchError
+	if !errors.As(err, &m) {
+		return fmt.Errorf("reading topic %s: %w", d.lane.cfg.Fact.Topic, err)
+	}
+	if err := d.finish(ctx, d.mine()); err != nil {
+		return err
+	}
+	return &LostError{Mismatches: []*connector.MismatchError{m}}
 }

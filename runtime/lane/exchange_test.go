@@ -258,7 +258,7 @@ func TestIdlePartitionRejoins(t *testing.T) {
 		defer s.mu.Unlock()
 		return len(s.rows) == 2
 	})
-	if !slices.Equal(s.rejoined, []int32{0}) || s.rows[1] != "3@0/2.0" {
+	if !slices.Equal(s.rejoined, []int32{0, 1, 0}) || s.rows[1] != "3@0/2.0" {
 		t.Errorf("rejoined %v, rows %v", s.rejoined, s.rows)
 	}
 	if d := w.Dead(); len(d) != 1 || d[0].Reason != batch.CodeLateIdle || d[0].Offset != 1 {

@@ -29,8 +29,9 @@ type output struct {
 	count []int32 // by source row: rows the table got
 	sels  []batch.Sel
 
-	sink *sinkState
-	exch *exchangeState
+	sink      *sinkState
+	unsettled bool // an intent of the lane is pending that is another's to end
+	exch      *exchangeState
 
 	// Heads.
 	replayUntil []int64 // by partition: the head of the attempt before

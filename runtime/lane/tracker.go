@@ -329,3 +329,10 @@ func (m minutes) list() []ledger.MinuteSum {
 
 // noEvent are the event bounds of no rows.
 func noEvent() (lo, hi int64) { return math.MaxInt64, math.MinInt64 }
+
+// NextID is the id that the next artefact gets.
+func (t *Tracker) NextID() connector.ArtifactID {
+	id := t.id
+	id.Sequence = t.seq + 1
+	return id
+}

@@ -6,6 +6,7 @@ import (
 	"github.com/millrace/millrace/runtime/engine"
 	"github.com/millrace/millrace/runtime/expr/fn"
 	"github.com/millrace/millrace/runtime/graph"
+	"github.com/millrace/millrace/runtime/keyed"
 	rt "github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/sql/catalog"
 	"github.com/millrace/millrace/sql/diag"
@@ -73,7 +74,7 @@ type Session struct {
 
 // NewSession returns an empty session.
 func NewSession() *Session {
-	return &Session{Catalog: catalog.New(), Settings: catalog.NewSettings(engine.Specs()...)}
+	return &Session{Catalog: catalog.New(), Settings: catalog.NewSettings(append(engine.Specs(), keyed.Specs()...)...)}
 }
 
 // Kind is the kind of a compiled statement.
