@@ -43,6 +43,13 @@ var laterOptions = map[string]bool{
 func resolveOptions(t *Table, reg *connector.Registry, at diag.Span, diags *diag.List) {
 	conn := t.Option("connector")
 	if conn == nil {
+		// A template for LIKE may leave the connector to its copies.
+		for _, o := range t.Options {
+			if near, ok := diag.Nearest(o.Key.Value, []string{"connector"}); ok {
+				diags.Errorf(diag.CodeUnknownOption, o.Key.Span(), "unknown option %q, and no connector", o.Key.Value).
+					WithHelp("did you mean %q?", near)
+			}
+		}
 		return
 	}
 	c, ok := reg.Lookup(conn.Value.Value)

@@ -18,7 +18,7 @@ func Nearest(name string, candidates []string) (string, bool) {
 		}
 		limit := max(1, max(utf8.RuneCountInString(name), utf8.RuneCountInString(c))/3)
 		d := Distance(lower, strings.ToLower(c))
-		if d <= limit && d < max(utf8.RuneCountInString(c), 2) && (bestDist < 0 || d < bestDist) {
+		if d <= limit && d < max(utf8.RuneCountInString(name), utf8.RuneCountInString(c)) && (bestDist < 0 || d < bestDist) {
 			best, bestDist = c, d
 		}
 	}

@@ -245,6 +245,21 @@ func (l *lexer) badChar(start, n int, format string, args ...any) {
 		d.WithHelp("strings take straight single quotes: 'text'")
 	case "?":
 		d.WithHelp("there are no statement parameters; use a variable: '${NAME}'")
+	case "@", "#":
+		end := start + n
+		for end < len(l.text) {
+			r, size := utf8.DecodeRuneInString(l.text[end:])
+			if !isWordPart(r) {
+				break
+			}
+			end += size
+		}
+		if before, _ := utf8.DecodeLastRuneInString(l.text[:start]); end > start+n && !isWordPart(before) {
+			// Most likely a name; taken as one, the rest can be checked.
+			d.WithHelp("quote the whole name: %s", Quote(l.text[start:end]))
+			l.emit(Token{Kind: QuotedName, Start: start, Text: l.text[start:end]}, end)
+			return
+		}
 	}
 	l.emit(Token{Kind: Bad, Start: start, Text: l.text[start : start+n]}, start+n)
 }

@@ -233,6 +233,17 @@ func (p *parser) hint(d *diag.Diagnostic) {
 			return
 		}
 	}
+	if p.pos > 0 && p.pos+1 < len(p.tokens) {
+		prev, next := &p.tokens[p.pos-1], p.at(1)
+		switch glued := prev.End == t.Start; {
+		case glued && t.isOp("=") && prev.isOp("="):
+			d.WithHelp("write =")
+			return
+		case glued && t.isOp("-") && next.Start == t.End && prev.Kind == Word && (next.Kind == Word || next.Kind == Number):
+			d.WithHelp("quote the whole name: %s", Quote(p.glued(p.pos-1)))
+			return
+		}
+	}
 	if p.aliasAt >= 0 && p.aliasAt == p.pos-1 {
 		// "FORM t" parses as an alias FORM; it is the word before that is misspelled.
 		prev := &p.tokens[p.aliasAt]
@@ -243,6 +254,19 @@ func (p *parser) hint(d *diag.Diagnostic) {
 			return
 		}
 	}
+}
+
+// glued is the text from token i on as far as nothing stands between the tokens: a name such as
+// my-topic.v1 that has to be quoted.
+func (p *parser) glued(i int) string {
+	end := p.tokens[i].End
+	for _, t := range p.tokens[i+1:] {
+		if t.Start != end || t.Kind != Word && t.Kind != Number && !t.isOp("-") && !t.isOp(".") {
+			break
+		}
+		end = t.End
+	}
+	return p.file.Text()[p.tokens[i].Start:end]
 }
 
 // clauseWords may follow an alias.

@@ -16,6 +16,8 @@ import (
 	"github.com/millrace/millrace/cmd/internal/exitcode"
 	"github.com/millrace/millrace/cmd/internal/output"
 	"github.com/millrace/millrace/jobs/control"
+	"github.com/millrace/millrace/sql/diag"
+	"github.com/millrace/millrace/sql/syntax"
 )
 
 func sqlCommand(e *Env) *cobra.Command {
@@ -24,11 +26,12 @@ func sqlCommand(e *Env) *cobra.Command {
 	var script string
 	var q control.Query
 	cmd := &cobra.Command{
-		Use:   "sql [-e QUERY]",
+		Use:   "sql [-e QUERY] [-f FILE]",
 		Short: "ask in SQL: topics and what jobs wrote",
-		Long: `Runs SQL statements and prints their rows: with -e one text, with --script a file
-('-' is stdin), else what is typed, each statement ended by ';'. Queries read up
-to the present end of their tables.
+		Long: `Runs SQL statements and prints their rows: with -e one text, with -f files, with
+--script a file ('-' is stdin), else what is typed, each statement ended by ';'.
+Files of -f come before -e and --script: the DDL of the tables. Queries read up to
+the present end of their tables.
 
 --job NAME makes the tables of a job known without its DDL.`,
 		Example: "  millrace sql --job github-events -e 'SELECT * FROM actor_hour ORDER BY pushes DESC LIMIT 5'",
@@ -56,8 +59,11 @@ to the present end of their tables.
 					}
 					q.Files = append(ddl, f)
 					return e.query(ctx, api, q)
+				case len(ddl) > 0:
+					q.Files = ddl
+					return e.query(ctx, api, q)
 				}
-				return e.shell(ctx, api, q, ddl)
+				return e.shell(ctx, api, q)
 			})
 		},
 	}
@@ -177,7 +183,7 @@ func cellsOf(object json.RawMessage, cols []control.Column) ([]output.Cell, erro
 }
 
 // shell reads statements from stdin until its end or \q.
-func (e *Env) shell(ctx context.Context, api control.API, q control.Query, ddl []control.SQLFile) error {
+func (e *Env) shell(ctx context.Context, api control.API, q control.Query) error {
 	prompt := func(s string) {
 		if e.StdoutTerminal {
 			fmt.Fprint(e.Stdout, s)
@@ -188,7 +194,7 @@ func (e *Env) shell(ctx context.Context, api control.API, q control.Query, ddl [
 	}
 	in := bufio.NewScanner(e.Stdin)
 	in.Buffer(nil, 16<<20)
-	s := shellState{e: e, api: api, q: q, ddl: ddl}
+	s := shellState{e: e, api: api, q: q}
 	prompt("millrace> ")
 	for in.Scan() {
 		line := in.Text()
@@ -249,7 +255,7 @@ func (s *shellState) command(ctx context.Context, line string) (leave bool) {
 // line adds a line and runs what is complete.
 func (s *shellState) line(ctx context.Context, line string) error {
 	s.text += line + "\n"
-	if !strings.HasSuffix(strings.TrimSpace(line), ";") {
+	if !complete(s.text) {
 		return nil
 	}
 	text := s.text
@@ -271,6 +277,27 @@ func (s *shellState) line(ctx context.Context, line string) error {
 		s.e.note("%v", err)
 	}
 	return nil
+}
+
+// complete reports whether the text ends with a semicolon, which must not be
+// part of a string, a quoted name or a comment; a comment may follow it.
+func complete(text string) bool {
+	if !strings.Contains(text, ";") {
+		return false
+	}
+	tokens, faults := syntax.Lex(diag.NewFile("typed", text), syntax.Options{})
+	for _, f := range faults {
+		switch f.Code {
+		case diag.CodeUnterminatedString, diag.CodeUnterminatedName, diag.CodeUnterminatedComment:
+			return false
+		}
+	}
+	// The last token is the end.
+	if len(tokens) < 2 {
+		return false
+	}
+	last := tokens[len(tokens)-2]
+	return last.Kind == syntax.Op && last.Text == ";"
 }
 
 // keeps reports statements that later ones build on.
