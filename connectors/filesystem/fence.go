@@ -86,11 +86,29 @@ func (s *Sink) fencedHere(id connector.ArtifactID) bool {
 	return id.Epoch < s.fenced[s.laneDir(id)]
 }
 
+// Settled implements connector.Settler: nobody will ask any more for what
+// attempts of lower epochs left behind, so it goes.
+func (s *Sink) Settled(ctx context.Context, id connector.ArtifactID) error {
+	dir := s.laneDir(id)
+	s.mu.Lock()
+	done := s.swept[dir] >= id.Epoch
+	s.mu.Unlock()
+	if done {
+		return nil
+	}
+	if err := s.sweep(ctx, dir, id.Epoch, nil); err != nil {
+		return fmt.Errorf("removing what earlier attempts left: %w", err)
+	}
+	s.mu.Lock()
+	s.swept[dir] = max(s.swept[dir], id.Epoch)
+	s.mu.Unlock()
+	return nil
+}
+
 // Sweep removes what fenced attempts of a lane left behind, except for the
-// files of pending artefacts. The runtime calls it after recovery, when every
-// intent of the lane without "committed" is in pending.
+// files of pending artefacts: every intent of the lane without "committed" must
+// be in pending.
 func (s *Sink) Sweep(ctx context.Context, lane connector.LaneID, pending []connector.Artifact) error {
-	dir := s.laneDir(connector.ArtifactID{Job: s.owner.Job, Lane: lane})
 	keep := map[string]bool{}
 	for _, a := range pending {
 		p, err := decodePayload(a.Payload)
@@ -99,6 +117,11 @@ func (s *Sink) Sweep(ctx context.Context, lane connector.LaneID, pending []conne
 		}
 		keep[s.path(fencedForm(p.staged))] = true
 	}
+	return s.sweep(ctx, s.laneDir(connector.ArtifactID{Job: s.owner.Job, Lane: lane}), 0, keep)
+}
+
+// sweep removes fenced attempts below an epoch, 0: of any, but for files to keep.
+func (s *Sink) sweep(ctx context.Context, dir string, below uint64, keep map[string]bool) error {
 	names, err := s.fs.List(dir)
 	if errors.Is(err, vfs.ErrNotExist) {
 		return nil
@@ -115,7 +138,7 @@ func (s *Sink) Sweep(ctx context.Context, lane connector.LaneID, pending []conne
 	for _, n := range names {
 		e, fenced, ok := parseEpoch(n)
 		// The highest epoch stays, fenced or not: MaxEpoch must not go back.
-		if !ok || !fenced || e == highest {
+		if !ok || !fenced || e == highest || below > 0 && e >= below {
 			continue
 		}
 		if err := ctx.Err(); err != nil {

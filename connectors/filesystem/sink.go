@@ -34,12 +34,14 @@ type Sink struct {
 	mu      sync.Mutex
 	durable map[string]bool   // directories known to be durable with all parents
 	fenced  map[string]uint64 // by lane directory: epochs below were fenced by this sink
+	swept   map[string]uint64 // by lane directory: what epochs below left is gone
 	chunks  [][]byte          // free buffers of file writers
 }
 
 var (
 	_ connector.Sink               = (*Sink)(nil)
 	_ connector.PartitionCommitter = (*Sink)(nil)
+	_ connector.Settler            = (*Sink)(nil)
 )
 
 // OpenSink implements connector.SinkConnector.
@@ -48,7 +50,7 @@ func (c *Connector) OpenSink(_ context.Context, t *connector.Table, o connector.
 	if err != nil {
 		return nil, err
 	}
-	s := &Sink{fs: c.fs, dir: opts.path, owner: o, table: t, opts: opts, durable: map[string]bool{}, fenced: map[string]uint64{}}
+	s := &Sink{fs: c.fs, dir: opts.path, owner: o, table: t, opts: opts, durable: map[string]bool{}, fenced: map[string]uint64{}, swept: map[string]uint64{}}
 	if err := s.bind(c); err != nil {
 		return nil, err
 	}

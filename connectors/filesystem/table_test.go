@@ -572,6 +572,13 @@ func TestSweep(t *testing.T) {
 	if e, err := s.MaxEpoch(ctx, id.Lane); e != 3 || err != nil {
 		t.Error(e, err)
 	}
+	// Once every outcome is known nothing of lower epochs is kept.
+	if err := s.Settled(ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	if names, _ := mem.List(s.laneDir(id)); !slices.Equal(names, []string{"3"}) {
+		t.Errorf("attempts after everything is settled: %v", names)
+	}
 }
 
 // TestGoldenEncodings: what earlier versions wrote is still read.
