@@ -281,3 +281,28 @@ func TestFetcherError(t *testing.T) {
 		t.Errorf("reading a deleted topic: %v", err)
 	}
 }
+
+// A record that Produce refuses leaves nothing behind that Flush would report.
+func TestRefusedRecordLeavesNothing(t *testing.T) {
+	ctx := context.Background()
+	s, err := topiclog.Open(topiclog.Options{FS: vfs.NewMem(), Dir: "data", ReserveBytes: -1, RetentionInterval: -1})
+	check(t, err)
+	c := client.New(s)
+	create(t, c, "t", 1, nil)
+	p, err := c.NewProducer(client.ProducerOptions{})
+	check(t, err)
+	bad := client.ProducerRecord{Topic: "t", Value: []byte("x"), Headers: []record.RecordHeader{{Value: []byte("no key")}}}
+	for range 3 {
+		if err := p.Produce(ctx, bad, nil); !errors.Is(err, record.ErrInvalid) {
+			t.Errorf("a header without a key: %v", err)
+		}
+		check(t, p.Flush(ctx))
+		check(t, p.Produce(ctx, client.ProducerRecord{Topic: "t", Value: []byte("x")}, nil))
+		if err := p.Produce(ctx, bad, nil); !errors.Is(err, record.ErrInvalid) {
+			t.Errorf("a header without a key: %v", err)
+		}
+		check(t, p.Flush(ctx))
+	}
+	check(t, p.Close(ctx))
+	check(t, s.Close())
+}

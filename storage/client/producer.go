@@ -155,7 +155,13 @@ func (p *Producer) Produce(ctx context.Context, r ProducerRecord, done func(Resu
 		r.TimestampMillis = time.Now().UnixMilli()
 	}
 	if err := b.builder.Append(r.TimestampMillis, r.Key, r.Value, r.Headers); err != nil {
+		if b.builder.Count() == 0 {
+			p.drop(b)
+		}
 		p.mu.Unlock()
+		if full != nil {
+			p.send(full)
+		}
 		return fmt.Errorf("producing to topic %s: %w", r.Topic, err)
 	}
 	b.bytes += size
@@ -261,6 +267,23 @@ func (p *Producer) newBatch(part *producerPart) *producerBatch {
 	return b
 }
 
+// drop takes back a batch that has no records; mu is held.
+func (p *Producer) drop(b *producerBatch) {
+	b.sent, b.part.batch = true, nil
+	p.inFlight--
+	p.recycle(b)
+	p.changed.Broadcast()
+}
+
+// recycle keeps a batch's builder for another one; mu is held.
+func (p *Producer) recycle(b *producerBatch) {
+	b.builder.Reset()
+	if len(p.builders) < 64 {
+		p.builders = append(p.builders, b.builder)
+	}
+	b.builder, b.dones = nil, nil
+}
+
 // send builds a batch and appends it. Batches of one partition go in the order
 // in which they were opened: an older one is sent before by whoever comes first.
 func (p *Producer) send(b *producerBatch) {
@@ -347,11 +370,7 @@ func (p *Producer) finish(b *producerBatch, res topiclog.AppendResult, err error
 			delete(p.topics, b.part.name) // deleted, perhaps made again
 		}
 	}
-	b.builder.Reset()
-	if len(p.builders) < 64 {
-		p.builders = append(p.builders, b.builder)
-	}
-	b.builder, b.dones = nil, nil
+	p.recycle(b)
 	p.changed.Broadcast()
 }
 

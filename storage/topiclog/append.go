@@ -13,6 +13,16 @@ import (
 // offsets.
 const reserveStep = 1 << 20
 
+// maxNoteBytes bounds a note. Notes go into the manifest with the flush of their
+// records, in one commit, which takes no more than manifest.MaxBatchBytes: a
+// shard flushes when it has flushNoteBytes, and lets nothing in beyond
+// maxFreshNoteBytes.
+const (
+	maxNoteBytes      = 8 << 20
+	flushNoteBytes    = 8 << 20
+	maxFreshNoteBytes = 24 << 20
+)
+
 // Append appends record batches and returns when they are as durable as the
 // topic asks: on an fsync topic after the fdatasync of their group. ctx is only
 // looked at before: a request that is queued is never left with an unknown
@@ -73,8 +83,9 @@ func (s *Store) check(req AppendRequest) (*request, error) {
 		return nil, fmt.Errorf("appending to topic %s partition %d: %w", p.topic.name, p.index, err)
 	}
 	if len(req.Note) > 0 {
-		if req.NoteKey == "" || len(req.NoteKey) > 1<<10 || len(req.Note) > maxBatchLimit {
-			return nil, fmt.Errorf("appending to topic %s partition %d: %w: a note needs a key of 1 to 1024 bytes", p.topic.name, p.index, ErrInvalidBatch)
+		if req.NoteKey == "" || len(req.NoteKey) > 1<<10 || len(req.Note) > maxNoteBytes {
+			return nil, fmt.Errorf("appending to topic %s partition %d: %w: a note needs a key of 1 to 1024 bytes and has at most %d",
+				p.topic.name, p.index, ErrInvalidBatch, maxNoteBytes)
 		}
 		r.noteKey, r.rawNote = req.NoteKey, append([]byte(nil), req.Note...)
 		r.note = encodeNote(req.NoteKey, req.Note)
@@ -146,6 +157,10 @@ func (p *partition) addNote(key string, n Note, fresh bool) {
 	l.notes = append(l.notes, n)
 	if fresh {
 		l.fresh++
+		if !p.noted {
+			p.noted = true
+			p.shard.freshNotes = append(p.shard.freshNotes, p)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package topiclog
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -107,6 +108,9 @@ func (c *committer) append(edits []manifest.Edit) error {
 	if err == nil {
 		c.entries += int64(len(edits))
 		return nil
+	}
+	if errors.Is(err, manifest.ErrTooLarge) {
+		return err // nothing was written
 	}
 	if !isFull(err) {
 		c.failed = fmt.Errorf("%w: writing metadata: %w", ErrFenced, err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/millrace/millrace/storage/record"
@@ -79,13 +80,16 @@ func (s *Store) Compact(ctx context.Context, name string) error {
 
 // compaction rewrites one partition: of each key the last record stays.
 type compaction struct {
-	p       *partition
-	set     Settings
-	nowMs   int64
-	latest  map[string]int64 // offset of the last record of a key
-	through int64            // keys are known up to here
-	keyMem  int
-	last    int64 // offset of the last record of all: its batch always stays
+	p      *partition
+	set    Settings
+	nowMs  int64
+	latest map[string]int64 // offset of the last record of a key
+	// firstPinned is the offset of the first batch that stays whole: behind it,
+	// a deletion may be all that hides an old value.
+	firstPinned int64
+	through     int64 // keys are known up to here
+	keyMem      int
+	last        int64 // offset of the last record of all: its batch always stays
 
 	dec     record.Decoder
 	builder record.Builder
@@ -108,7 +112,7 @@ func (s *Store) compact(ctx context.Context, p *partition, set Settings, dirty i
 	if len(refs) == 0 || fresh < max(dirty, 1) || dirty > 1 && fresh < old {
 		return false, nil
 	}
-	c := &compaction{p: p, set: set, nowMs: s.nowMs(), latest: map[string]int64{}, last: refs[len(refs)-1].last}
+	c := &compaction{p: p, set: set, nowMs: s.nowMs(), latest: map[string]int64{}, last: refs[len(refs)-1].last, firstPinned: math.MaxInt64}
 	defer c.dec.Close()
 	if err := c.learn(ctx, s, refs); err != nil {
 		return false, err
@@ -139,6 +143,9 @@ func (c *compaction) learn(ctx context.Context, s *Store, refs []segRef) error {
 		for _, e := range index.Partition(uint64(c.p.id)) {
 			if err := ctx.Err(); err != nil {
 				return err
+			}
+			if c.young(e.AppendTimeMs) {
+				c.firstPinned = min(c.firstPinned, e.BaseOffset)
 			}
 			if len(buf) < int(e.Length) {
 				buf = make([]byte, e.Length)
@@ -178,6 +185,9 @@ func (c *compaction) learnBatches(batches []byte) bool {
 			continue
 		}
 		it, err := c.dec.Records(b)
+		if err != nil || c.whole(&b) {
+			c.firstPinned = min(c.firstPinned, b.BaseOffset)
+		}
 		if err != nil {
 			continue // filter keeps a batch that it cannot open
 		}
@@ -189,6 +199,9 @@ func (c *compaction) learnBatches(batches []byte) bool {
 				c.keyMem += len(r.Key) + 48
 			}
 			c.latest[string(r.Key)] = r.Offset
+		}
+		if it.Err() != nil {
+			c.firstPinned = min(c.firstPinned, b.BaseOffset)
 		}
 		c.through = b.LastOffset()
 		if c.keyMem > maxCompactionKeys {
@@ -207,13 +220,27 @@ func (c *compaction) keeps(r *record.Record, appendMs int64) bool {
 		return false
 	}
 	// A null value deletes its key; it stays until every reader can have seen
-	// it.
-	return r.Value != nil || c.nowMs-appendMs < c.set.DeleteRetention.Milliseconds()
+	// it, and as long as an older batch that stays whole may hold a value of
+	// the key, which would come back to life.
+	return r.Value != nil || r.Offset >= c.firstPinned || c.nowMs-appendMs < c.set.DeleteRetention.Milliseconds()
+}
+
+// whole says that a batch stays as it is: markers and transactions, batches
+// whose times the log has set or that have sequences, which a builder cannot
+// write, and the last one, from whose offset others go on.
+func (c *compaction) whole(b *record.Batch) bool {
+	a := b.Attributes
+	return a.Control() || a.Transactional() || a.LogAppendTime() || b.LastOffset() >= c.last || b.ProducerID != record.NoProducerID
+}
+
+// young says that records appended then stay, whatever came after them.
+func (c *compaction) young(appendMs int64) bool {
+	return c.nowMs-appendMs < c.set.MinCompactionLag.Milliseconds()
 }
 
 // filter drops superseded records from some batches.
 func (c *compaction) filter(p *partition, src []byte, appendMs int64) ([]byte, error) {
-	if c.nowMs-appendMs < c.set.MinCompactionLag.Milliseconds() {
+	if c.young(appendMs) {
 		return src, nil
 	}
 	c.out = c.out[:0]
@@ -236,11 +263,7 @@ func (c *compaction) filter(p *partition, src []byte, appendMs int64) ([]byte, e
 }
 
 func (c *compaction) filterBatch(b *record.Batch, appendMs int64) ([]byte, error) {
-	a := b.Attributes
-	// Markers and transactions stay whole, as do batches whose times the log
-	// has set, which a builder cannot write, and the last one, whose sequence
-	// and offset others go on from.
-	if a.Control() || a.Transactional() || a.LogAppendTime() || b.LastOffset() >= c.last || b.ProducerID != record.NoProducerID {
+	if c.whole(b) {
 		return b.Raw, nil
 	}
 	it, err := c.dec.Records(*b)

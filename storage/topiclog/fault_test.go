@@ -255,6 +255,47 @@ func TestDiskFull(t *testing.T) {
 	check(t, s.Close())
 }
 
+// A store that was killed on a full disk opens on it, gives up its reserve and
+// can delete.
+func TestOpenOnFullDisk(t *testing.T) {
+	ctx := context.Background()
+	for _, torn := range []bool{false, true} {
+		mem := vfs.NewMem()
+		fsys := vfs.NewLimited(mem, 32<<20)
+		o := small(fsys)
+		o.Shards = 1
+		o.JournalFileBytes, o.JournalMaxBytes = 128<<10, 8<<20
+		o.CacheBytes = 8 << 20
+		o.ReserveBytes = 4 << 20
+		s := open(t, o)
+		tp, err := s.CreateTopic(ctx, topiclog.TopicSpec{Name: "t", Partitions: 1})
+		check(t, err)
+		id := tp.Partitions[0].ID
+		raw := kilobyteBatch(t, 64)
+		n := int64(0)
+		for range 40 { // stays in the journal
+			res, err := s.Append(ctx, topiclog.AppendRequest{Partition: id, Batches: raw})
+			check(t, err)
+			n = res.LastOffset + 1
+		}
+		if torn { // an unclean end that recovery has to rebuild
+			check(t, s.CommitCursors(ctx, "g", []topiclog.Cursor{{Partition: id, Offset: n + 5}}))
+		}
+		crashed := mem.CrashClone(vfs.CrashOptions{UnsyncedPercent: 100})
+		check(t, s.Close())
+		fsys.FS = crashed
+		fsys.SetLimit(fsys.Used())
+		s = open(t, o)
+		if got := int64(len(readAll(t, s, id, 0))); got != n {
+			t.Errorf("%d records, want %d", got, n)
+		}
+		if _, err := s.DeleteRecords(ctx, id, n/2); err != nil {
+			t.Errorf("deleting records: %v", err)
+		}
+		check(t, s.Close())
+	}
+}
+
 // Writers, readers, flushes and topic changes at once; run with -race.
 func TestConcurrency(t *testing.T) {
 	ctx := context.Background()

@@ -127,9 +127,9 @@ func (sh *shard) flush() error {
 		return nil
 	}
 	parts := sh.takeParts(through)
-	edits, freshened := sh.takeFresh(parts)
-	edits = append(edits, sh.recoveryEdits...)
+	facts, freshened := sh.takeFresh(parts, through)
 	sh.mu.Unlock()
+	edits := slices.Clone(sh.recoveryEdits)
 
 	var seg *segmentInfo
 	if len(parts) > 0 {
@@ -144,7 +144,17 @@ func (sh *shard) flush() error {
 		edits = append(edits, seg.edit(held))
 	}
 	cursors, settleCursors := sh.s.cursorEdits(sh)
-	edits = append(append(edits, cursors...), flushedEdit(sh.number, through))
+	edits = append(edits, flushedEdit(sh.number, through))
+	// Cursors are true as long as the journal has their groups, too: if they
+	// are many, some go first.
+	for len(cursors) > 0 && editBytes(cursors) > maxCursorBytes {
+		n := editsThatFit(cursors)
+		if err := sh.s.meta.commit(nil, cursors[:n]...); err != nil {
+			return fmt.Errorf("committing cursors: %w", err)
+		}
+		cursors = cursors[n:]
+	}
+	edits = slices.Concat(facts, cursors, edits)
 	err := sh.s.meta.commit(func() {
 		sh.flushedThrough(through, seg, parts, freshened)
 		settleCursors()
@@ -158,6 +168,28 @@ func (sh *shard) flush() error {
 	sh.recoveryEdits = nil // only the first flush, before any goroutine, has some
 	sh.journal.Recycle(through)
 	return nil
+}
+
+// maxCursorBytes bounds the cursors in one commit of metadata.
+const maxCursorBytes = 8 << 20
+
+func editBytes(edits []manifest.Edit) int {
+	n := 0
+	for i := range edits {
+		n += len(edits[i].Payload)
+	}
+	return n
+}
+
+// editsThatFit is how many cursors, at least one, go into one commit.
+func editsThatFit(edits []manifest.Edit) int {
+	size := len(edits[0].Payload)
+	for n := 1; n < len(edits); n++ {
+		if size += len(edits[n].Payload); size > maxCursorBytes {
+			return n
+		}
+	}
+	return len(edits)
 }
 
 // takeParts lists what is cached up to the group; mu is held.
@@ -182,43 +214,49 @@ func (sh *shard) takeParts(through uint64) []flushPart {
 	return parts
 }
 
-// fresh counts what of a partition goes into the manifest with a flush.
+// fresh says that the notes or epochs of a partition's records below limit go
+// into the manifest with a flush.
 type fresh struct {
-	p      *partition
-	epochs int
-	notes  map[string]int
+	p             *partition
+	limit         int64
+	epochs, notes bool
+}
+
+// unflushed is the first offset that the journal still has to bring back if the
+// machine stops after a flush up to the group; mu is held. What the manifest
+// says of records from there on could outlive them.
+func (p *partition) unflushed(through uint64) int64 {
+	for i := range p.recent {
+		if p.recent[i].seq > through {
+			return p.recent[i].base
+		}
+	}
+	return p.end
 }
 
 // takeFresh makes the edits for what only the journal has: leader epochs and
-// notes; mu is held. They may be newer than the flushed groups, which does no
-// harm.
-func (sh *shard) takeFresh(parts []flushPart) ([]manifest.Edit, []fresh) {
+// notes of the records that are flushed up to the group; mu is held.
+func (sh *shard) takeFresh(parts []flushPart, through uint64) ([]manifest.Edit, []fresh) {
 	var edits []manifest.Edit
 	var out []fresh
 	for i := range parts {
 		p := parts[i].p
-		if n := len(p.epochs); n > 0 {
-			// The latest one grows with each append.
-			for _, r := range p.epochs[n-max(p.newEpochs, 1):] {
-				edits = append(edits, epochEdit(p.id, r))
-			}
-			out = append(out, fresh{p: p, epochs: p.newEpochs})
+		limit := p.unflushed(through)
+		n := len(p.epochs)
+		// The latest one grows with each append.
+		for k := max(n-max(p.newEpochs, 1), 0); k < n && p.epochs[k].Start < limit; k++ {
+			edits = append(edits, epochEdit(p.id, p.epochs[k].below(limit)))
 		}
+		out = append(out, fresh{p: p, limit: limit, epochs: true})
 	}
-	seen := map[*partition]bool{}
 	for _, p := range sh.freshNotes {
-		if seen[p] || p.dead.Load() {
-			continue
-		}
-		seen[p] = true
-		f := fresh{p: p, notes: map[string]int{}}
+		limit := p.unflushed(through)
 		for key, l := range p.notes {
-			for i := len(l.notes) - l.fresh; i < len(l.notes); i++ {
+			for i := len(l.notes) - l.fresh; i < len(l.notes) && l.notes[i].LastOffset < limit; i++ {
 				edits = append(edits, noteEdit(p.id, key, &l.notes[i]))
 			}
-			f.notes[key] = l.fresh
 		}
-		out = append(out, f)
+		out = append(out, fresh{p: p, limit: limit, notes: true})
 	}
 	return edits, out
 }
@@ -282,6 +320,7 @@ func (sh *shard) flushedThrough(through uint64, seg *segmentInfo, parts []flushP
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sh.flushed = through
+	sh.settleJumps()
 	for i := range parts {
 		p, sp := parts[i].p, parts[i].seg
 		if p.dead.Load() {
@@ -295,28 +334,47 @@ func (sh *shard) flushedThrough(through uint64, seg *segmentInfo, parts []flushP
 	if seg != nil && seg.refs > 0 {
 		sh.segments[seg.id] = seg
 	}
-	for _, f := range freshened {
-		p := f.p
-		p.newEpochs = max(p.newEpochs-f.epochs, 0)
-		for key, n := range f.notes {
-			if l := p.notes[key]; l != nil {
-				l.fresh = max(l.fresh-n, 0)
-			}
-		}
+	for i := range freshened {
+		freshened[i].settle()
 	}
+	sh.noteBytes = 0
 	sh.freshNotes = slices.DeleteFunc(sh.freshNotes, func(p *partition) bool {
+		n := 0
 		for _, l := range p.notes {
-			if l.fresh > 0 {
-				return false
+			for _, note := range l.notes[len(l.notes)-l.fresh:] {
+				n += len(note.Data)
 			}
 		}
-		return true
+		sh.noteBytes += n
+		p.noted = n > 0
+		return n == 0
 	})
 	sh.dropCached(through)
 	sh.space.Broadcast()
 	if seg != nil && seg.refs == 0 {
 		// All of its partitions were deleted meanwhile.
 		go sh.s.forgetSegments(sh, []*segmentInfo{seg})
+	}
+}
+
+// settle notes what the manifest has by now; the shard's mutex is held. It goes
+// by offsets: notes may have been trimmed, and others added, since the edits were
+// made.
+func (f *fresh) settle() {
+	if f.epochs {
+		p := f.p
+		p.newEpochs = 0
+		for k := len(p.epochs); k > 0 && p.epochs[k-1].Start >= f.limit; k-- {
+			p.newEpochs++
+		}
+	}
+	if f.notes {
+		for _, l := range f.p.notes {
+			l.fresh = 0
+			for k := len(l.notes); k > 0 && l.notes[k-1].LastOffset >= f.limit; k-- {
+				l.fresh++
+			}
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package topiclog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,6 +26,7 @@ func (s *Store) CommitCursors(ctx context.Context, group string, cursors []Curso
 	}
 	now := timeOf(s.nowMs())
 	byShard := map[*shard][]Cursor{}
+	parts := map[*shard][]*partition{}
 	for _, c := range cursors {
 		p, err := s.partition(c.Partition)
 		if err != nil {
@@ -35,6 +37,7 @@ func (s *Store) CommitCursors(ctx context.Context, group string, cursors []Curso
 		}
 		c.CommitTime = now
 		byShard[p.shard] = append(byShard[p.shard], c)
+		parts[p.shard] = append(parts[p.shard], p)
 	}
 	errs := make(chan error, len(byShard))
 	for sh, cs := range byShard {
@@ -43,12 +46,8 @@ func (s *Store) CommitCursors(ctx context.Context, group string, cursors []Curso
 		for i := range cs {
 			encodeCursor(&e, group, &cs[i])
 		}
-		r := &request{part: s.part0(cs[0].Partition), kind: wal.KindCursor, batches: e.b, group: group, cursors: cs,
+		r := &request{part: parts[sh][0], kind: wal.KindCursor, batches: e.b, group: group, cursors: cs, cursorParts: parts[sh],
 			done: func(_ AppendResult, err error) { errs <- err }}
-		if r.part == nil {
-			errs <- ErrPartitionNotFound
-			continue
-		}
 		if err := sh.enqueue(r); err != nil {
 			errs <- err
 		}
@@ -69,11 +68,15 @@ func (s *Store) part0(id PartitionID) *partition {
 	return s.part(id)
 }
 
-// publishCursors makes committed cursors visible; the writer calls it.
+// publishCursors makes committed cursors visible; the writer calls it with the
+// shard's mutex held.
 func (s *Store) publishCursors(sh *shard, r *request) {
 	s.cursorMu.Lock()
 	defer s.cursorMu.Unlock()
-	for _, c := range r.cursors {
+	for i, c := range r.cursors {
+		if r.cursorParts[i].dead.Load() {
+			continue // deleted meanwhile, and its cursors with it
+		}
 		s.applyCursorLocked(r.group, c)
 		sh.freshCursors[cursorKey{r.group, c.Partition}] = struct{}{}
 	}
@@ -186,11 +189,14 @@ func (s *Store) Subscribe(ctx context.Context, sub Subscription) error {
 	if sub.Group == "" {
 		return fmt.Errorf("subscribing: the group has no name")
 	}
-	s.mu.RLock()
+	s.mu.Lock()
 	t := s.topicsByID[sub.Topic]
 	same := s.subs[subKey{sub.Group, sub.Topic}] == sub
-	closing := t != nil && t.closing
-	s.mu.RUnlock()
+	closing := t != nil && (t.closing || t.deleting)
+	if t != nil && !same && !closing {
+		t.joining++ // from here on the topic counts as read
+	}
+	s.mu.Unlock()
 	switch {
 	case t == nil:
 		return fmt.Errorf("subscribing group %s: %w: %s", sub.Group, ErrTopicNotFound, sub.Topic)
@@ -199,13 +205,18 @@ func (s *Store) Subscribe(ctx context.Context, sub Subscription) error {
 	case closing:
 		return fmt.Errorf("subscribing group %s: %w: %s", sub.Group, ErrTopicClosing, t.name)
 	}
-	return s.meta.commit(func() {
+	err := s.meta.commit(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.topicsByID[sub.Topic] != nil {
-			s.subs[subKey{sub.Group, sub.Topic}] = sub
-		}
+		s.subs[subKey{sub.Group, sub.Topic}] = sub
 	}, subscriptionEdit(sub))
+	s.mu.Lock()
+	t.joining--
+	s.mu.Unlock()
+	if err != nil {
+		return errors.Join(fmt.Errorf("subscribing group %s to topic %s: %w", sub.Group, t.name, err), s.finishClosing(ctx, sub.Topic))
+	}
+	return nil
 }
 
 // Unsubscribe durably ends a subscription. If it was the last of a topic that is
@@ -221,19 +232,31 @@ func (s *Store) Unsubscribe(ctx context.Context, group string, id UUID) error {
 	if !ok {
 		return nil
 	}
-	name := ""
 	err := s.meta.commit(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.subs, key)
-		if t := s.topicsByID[id]; t != nil && t.closing && len(s.subscribers(id)) == 0 {
-			name = t.name
-		}
 	}, unsubscribedEdit(group, id))
-	if err != nil || name == "" {
-		return err
+	if err != nil {
+		return fmt.Errorf("unsubscribing group %s: %w", group, err)
 	}
-	return s.DeleteTopic(ctx, name, true)
+	return s.finishClosing(ctx, id)
+}
+
+// finishClosing deletes a topic that is closing if nobody reads it any more.
+func (s *Store) finishClosing(ctx context.Context, id UUID) error {
+	s.mu.RLock()
+	t := s.topicsByID[id]
+	due := t != nil && t.closing && len(s.subscribers(t)) == 0
+	s.mu.RUnlock()
+	if !due {
+		return nil
+	}
+	err := s.DeleteTopic(ctx, t.name, true)
+	if errors.Is(err, ErrTopicNotFound) || errors.Is(err, errBusy) {
+		return nil // somebody else does it at this moment
+	}
+	return err
 }
 
 // Subscriptions lists all subscriptions by group and topic id.
@@ -282,7 +305,11 @@ func (s *Store) SetHolds(ctx context.Context, name string, holds []Hold) error {
 		}
 	}
 	if !urgent {
-		maps.Copy(s.holds, want)
+		for k, h := range want {
+			if s.part(h.Partition) != nil {
+				s.holds[k] = h
+			}
+		}
 		s.retention.holdsChanged = true
 		s.mu.Unlock()
 		return nil

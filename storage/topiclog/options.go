@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/millrace/millrace/storage/manifest"
 	"github.com/millrace/millrace/storage/vfs"
 )
 
@@ -65,6 +66,9 @@ type Options struct {
 	PoisonReleased bool
 	Clock          Clock
 	Logger         *slog.Logger
+
+	// manifest tunes the metadata log; tests make it rewrite itself often.
+	manifest manifest.Options
 }
 
 // defaults fills in what is not set and names the field that is wrong.

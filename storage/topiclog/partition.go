@@ -17,6 +17,8 @@ type topic struct {
 	config    map[string]string
 	settings  Settings
 	closing   bool
+	joining   int  // subscriptions being committed
+	deleting  bool // the deletion is being committed
 	parts     []*partition
 }
 
@@ -50,6 +52,7 @@ type partition struct {
 	assign int64       // the writer's own: the offset it gives next
 
 	dirty     bool // in shard.dirty: recent is not empty
+	noted     bool // in shard.freshNotes
 	lagging   bool // in shard.unsynced: durable is behind end
 	start     int64
 	end       int64 // the high watermark
@@ -121,6 +124,12 @@ func (p *partition) noteEpoch(epoch int32, base, last int64) {
 	}
 	p.epochs = append(p.epochs, EpochRange{LeaderEpoch: epoch, Start: base, End: last + 1})
 	p.newEpochs++
+}
+
+// below is the part of an epoch's range below an offset.
+func (r EpochRange) below(offset int64) EpochRange {
+	r.End = min(r.End, offset)
+	return r
 }
 
 // epochEnd returns the offset after the last record of the epoch or, if it has

@@ -50,7 +50,11 @@ func (s *Store) recover() error {
 	}
 	for i, sh := range s.shards {
 		through := sh.flushed
-		j, err := wal.Open(sh.journalOptions(), recs[i], sh.journalEpoch, through)
+		var j *wal.Journal
+		err := s.withReserve(func() (err error) {
+			j, err = wal.Open(sh.journalOptions(), recs[i], sh.journalEpoch, through)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -61,10 +65,15 @@ func (s *Store) recover() error {
 			// next recovery, which knows less: move all of it to segments. The
 			// edits go with that, not before: a jump of offsets that is known
 			// while the journal still has older records would hide those.
-			if err := sh.flush(); err != nil {
+			if err := s.withReserve(sh.flush); err != nil {
 				return fmt.Errorf("rebuilding shard %d: %w", i, err)
 			}
-			if err := s.meta.commit(nil, sh.recoveryEdits...); err != nil {
+			err := s.meta.commit(func() {
+				sh.mu.Lock()
+				defer sh.mu.Unlock()
+				sh.settleJumps()
+			}, sh.recoveryEdits...)
+			if err != nil {
 				return fmt.Errorf("rebuilding shard %d: %w", i, err)
 			}
 			sh.recoveryEdits = nil
@@ -287,7 +296,7 @@ func (r *replayer) keep(g *wal.Group, e *wal.Entry, p *partition, b *block, at i
 	}
 	if key, data, ok := decodeNote(e.Note); ok {
 		p.addNote(key, Note{BaseOffset: e.Base, LastOffset: e.Last, Data: slices.Clone(data)}, true)
-		r.sh.freshNotes = append(r.sh.freshNotes, p)
+		r.sh.noteBytes += len(data)
 	}
 	r.s.recovery.Batches++
 	r.s.recovery.Bytes += int64(len(e.Payload))
@@ -393,12 +402,13 @@ func (r *replayer) settle() {
 		}
 		if next > p.next {
 			p.next = next
-			if p.reserved > 0 {
-				p.reserved = next + reserveStep
+			reserved := p.reserved
+			if reserved > 0 {
+				reserved = next + reserveStep
 			}
-			p.floor = next
 			r.rebuild = true
-			r.edits = append(r.edits, partitionEdit(p.id, p.start, p.floor, p.reserved))
+			r.edits = append(r.edits, partitionEdit(p.id, p.start, next, reserved))
+			r.sh.jumps = append(r.sh.jumps, jump{p: p, floor: next, reserved: reserved})
 		}
 		p.trimBelowStart()
 		p.trimEpochs()

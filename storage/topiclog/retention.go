@@ -127,6 +127,9 @@ func (s *Store) RunRetention(ctx context.Context) (RetentionReport, error) {
 			}
 		}, edits...)
 		if err != nil {
+			s.mu.Lock()
+			s.retention.holdsChanged = true
+			s.mu.Unlock()
 			return rep, fmt.Errorf("committing retention: %w", err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/bits"
 	"slices"
+	"time"
 
 	"github.com/millrace/millrace/storage/manifest"
 	"github.com/millrace/millrace/storage/segment"
@@ -19,6 +20,9 @@ const (
 	mergeFanIn    = 8
 	mergeMinBytes = 1 << 20   // smaller ones are one class
 	mergeMaxBytes = 256 << 20 // no larger ones are made
+	// mergeMaxSpan bounds the age difference within one, since retention lets
+	// go of a segment's records only when its youngest one is old.
+	mergeMaxSpan = 24 * time.Hour
 )
 
 // rewrite copies what partitions hold in some segments of a shard into one new
@@ -272,14 +276,18 @@ var errNotAdjacent = errors.New("segments are not adjacent")
 func (s *Store) mergeSmall(ctx context.Context) (int, error) {
 	merged := 0
 	for _, sh := range s.shards {
+		// Segments that cannot be merged now, because compaction moved
+		// something between them; the others can.
+		stuck := map[*segmentInfo]bool{}
 		for {
-			segs := sh.mergeable()
+			segs := sh.mergeable(stuck)
 			if len(segs) == 0 {
 				break
 			}
 			err := s.rewriteAll(ctx, sh, segs)
 			if errors.Is(err, errNotAdjacent) {
-				break // compaction moved something between them; they go with it
+				stuck[segs[0]] = true
+				continue
 			}
 			if err != nil {
 				return merged, fmt.Errorf("merging segments of shard %d: %w", sh.number, err)
@@ -290,8 +298,9 @@ func (s *Store) mergeSmall(ctx context.Context) (int, error) {
 	return merged, nil
 }
 
-// mergeable returns a run of mergeFanIn neighbors of one size class.
-func (sh *shard) mergeable() []*segmentInfo {
+// mergeable returns a run of mergeFanIn neighbors of one size class that does
+// not begin with one of those that are stuck.
+func (sh *shard) mergeable(stuck map[*segmentInfo]bool) []*segmentInfo {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	all := slices.SortedFunc(maps.Values(sh.segments), func(a, b *segmentInfo) int {
@@ -306,12 +315,13 @@ func (sh *shard) mergeable() []*segmentInfo {
 	for i := 0; i+mergeFanIn <= len(all); i++ {
 		run := all[i : i+mergeFanIn]
 		var size int64
-		same := true
+		same := !stuck[run[0]]
 		for _, seg := range run {
 			size += seg.sizeBytes
 			same = same && class(seg) == class(run[0]) && seg.refs > 0
 		}
-		if same && size <= mergeMaxBytes {
+		span := run[len(run)-1].maxAppendMs - run[0].minAppendMs
+		if same && size <= mergeMaxBytes && span <= mergeMaxSpan.Milliseconds() {
 			return slices.Clone(run)
 		}
 	}

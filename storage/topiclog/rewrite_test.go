@@ -160,3 +160,71 @@ func TestCompaction(t *testing.T) {
 	}
 	check(t, s.Close())
 }
+
+// A batch that compaction cannot change keeps an old value of a key; the null
+// value that hides it stays as long.
+func TestCompactionKeepsDeletionOfPinnedKey(t *testing.T) {
+	ctx := context.Background()
+	clock := &manualClock{wall: time.UnixMilli(1_700_000_000_000)}
+	o := small(vfs.NewMem())
+	o.Clock = clock.clock()
+	s := open(t, o)
+	tp, err := s.CreateTopic(ctx, topiclog.TopicSpec{Name: "t", Partitions: 1, Config: map[string]string{
+		"cleanup.policy": "compact", "delete.retention.ms": "1000"}})
+	check(t, err)
+	id := tp.Partitions[0].ID
+	put := func(idempotent bool, key string, value []byte) {
+		t.Helper()
+		var b record.Builder
+		if idempotent {
+			b.SetProducer(7, 0, 0, false)
+		}
+		check(t, b.Append(1, []byte(key), value, nil))
+		raw, err := b.Build()
+		check(t, err)
+		_, err = s.Append(ctx, topiclog.AppendRequest{Partition: id, Batches: raw})
+		check(t, err)
+	}
+	put(false, "free", []byte("old"))
+	put(false, "free", nil)
+	put(true, "pinned", []byte("old"))
+	put(false, "pinned", nil)
+	put(false, "end", []byte("end"))
+	check(t, s.Flush(ctx))
+	clock.pass(time.Hour)
+	for range 2 {
+		check(t, s.Compact(ctx, "t"))
+		if got := fmt.Sprint(readAll(t, s, id, 0)); got != "[2:old 3: 4:end]" {
+			t.Errorf("left: %s", got)
+		}
+	}
+	check(t, s.Close())
+}
+
+// Merging puts old and new records into one file only within a day: retention
+// goes by files.
+func TestMergeDoesNotDelayRetention(t *testing.T) {
+	ctx := context.Background()
+	clock := &manualClock{wall: time.UnixMilli(1_700_000_000_000)}
+	o := small(vfs.NewMem())
+	o.Shards = 1
+	o.Clock = clock.clock()
+	s := open(t, o)
+	tp, err := s.CreateTopic(ctx, topiclog.TopicSpec{Name: "t", Partitions: 1, Config: map[string]string{"retention.ms": "3600000"}})
+	check(t, err)
+	id := tp.Partitions[0].ID
+	for i := range 100 {
+		_, err := s.Append(ctx, topiclog.AppendRequest{Partition: id, Batches: batch(t, fmt.Sprint(i))})
+		check(t, err)
+		check(t, s.Flush(ctx))
+		clock.pass(time.Hour / 2)
+		_, err = s.RunRetention(ctx)
+		check(t, err)
+	}
+	st, err := s.State(id)
+	check(t, err)
+	if oldest := (100 - st.Start) / 2; oldest > 26 {
+		t.Errorf("records of %d hours are left, retention is one hour", oldest)
+	}
+	check(t, s.Close())
+}

@@ -25,8 +25,9 @@ type request struct {
 	done    func(AppendResult, error)
 
 	// cursors of one group, for KindCursor
-	group   string
-	cursors []Cursor
+	group       string
+	cursors     []Cursor
+	cursorParts []*partition // of the cursors
 
 	// Set by the writer.
 	base int64
@@ -89,12 +90,31 @@ type shard struct {
 	fenced       error
 	freshCursors map[cursorKey]struct{} // not in the manifest yet; guarded by Store.cursorMu
 	freshNotes   []*partition
+	noteBytes    int // of notes that are not in the manifest yet
 	flushWake    chan struct{}
 	writerDone   chan struct{}
 	flushErr     error // of the last flush
 	flushGen     int   // counts finished flushes
-	// recoveryEdits go with the flush that ends a recovery.
+	// recoveryEdits go with the flush that ends a recovery, and jumps are what
+	// they say of partitions. Until then the partitions do not know: a rewrite
+	// of the manifest would make the jumps durable while the journal still has
+	// records that lie before them.
 	recoveryEdits []manifest.Edit
+	jumps         []jump
+}
+
+// jump is a partition that leaves offsets out after an unclean end.
+type jump struct {
+	p               *partition
+	floor, reserved int64
+}
+
+// settleJumps applies the jumps, which are durable now; mu is held.
+func (sh *shard) settleJumps() {
+	for _, j := range sh.jumps {
+		j.p.floor, j.p.reserved = max(j.p.floor, j.floor), max(j.p.reserved, j.reserved)
+	}
+	sh.jumps = nil
 }
 
 func newShard(s *Store, number int) *shard {

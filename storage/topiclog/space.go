@@ -53,6 +53,17 @@ func (s *Store) diskFull(err error) {
 	}
 }
 
+// withReserve tries again without the reserve what fails for want of space: a
+// store that was killed on a full disk must open on it.
+func (s *Store) withReserve(f func() error) error {
+	err := f()
+	if err != nil && (isFull(err) || errors.Is(err, ErrDiskFull)) {
+		s.diskFull(err)
+		err = f()
+	}
+	return err
+}
+
 // runSpaceWatch looks for space while the disk is full.
 func (s *Store) runSpaceWatch() {
 	defer s.workers.Done()

@@ -38,8 +38,10 @@ func (l *loader) apply(kind uint16, payload []byte) error {
 		start, next, reserved := d.i(), d.i(), d.i()
 		if p != nil {
 			// Where a partition starts says nothing of what the journal still
-			// holds; what lies below goes when the journal was read.
-			p.start, p.floor, p.reserved = max(p.start, start), max(p.floor, next), reserved
+			// holds; what lies below goes when the journal was read. None of
+			// the three ever falls: an edit may have been made of older values
+			// than one before it.
+			p.start, p.floor, p.reserved = max(p.start, start), max(p.floor, next), max(p.reserved, reserved)
 			p.next = max(p.next, p.floor)
 		}
 	case editEpoch:
@@ -85,7 +87,9 @@ func (l *loader) applyMore(kind uint16, d *dec) error {
 		}
 	case editSubscription:
 		sub := Subscription{Group: d.s(), Topic: d.uuid(), Owner: d.s()}
-		l.s.subs[subKey{sub.Group, sub.Topic}] = sub
+		if l.s.topicsByID[sub.Topic] != nil {
+			l.s.subs[subKey{sub.Group, sub.Topic}] = sub
+		}
 	case editUnsubscribed:
 		delete(l.s.subs, subKey{d.s(), d.uuid()})
 	case editHold:
@@ -333,15 +337,23 @@ func (p *partition) dumpTo(all *[]manifest.Edit, segParts map[*segmentInfo][]seg
 	if p.start > 0 || p.floor > 0 || p.reserved > 0 {
 		*all = append(*all, partitionEdit(p.id, p.start, p.floor, p.reserved))
 	}
+	// What only the journal has stays its business: the machine may lose
+	// records of os topics from there, and must lose what is said of them, too.
+	limit := p.end
+	if len(p.recent) > 0 {
+		limit = p.recent[0].base
+	}
 	for _, r := range p.epochs {
-		*all = append(*all, epochEdit(p.id, r))
+		if r.Start < limit {
+			*all = append(*all, epochEdit(p.id, r.below(limit)))
+		}
 	}
 	for _, r := range p.segs {
 		segParts[r.seg] = append(segParts[r.seg], segPart{p.id, r.base, r.last, r.bytes})
 	}
 	for _, key := range slices.Sorted(maps.Keys(p.notes)) {
 		l := p.notes[key]
-		for i := range l.notes {
+		for i := range len(l.notes) - l.fresh {
 			*all = append(*all, noteEdit(p.id, key, &l.notes[i]))
 		}
 		*all = append(*all, notesTrimmedEdit(p.id, key, l.below))

@@ -1,6 +1,7 @@
 package topiclog
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -142,6 +143,12 @@ func (s *Store) open() error {
 	if err := s.recover(); err != nil {
 		return err
 	}
+	// Topics whose last reader left just before a crash.
+	for _, t := range s.sortedTopics() {
+		if err := s.finishClosing(context.Background(), t.id); err != nil && !errors.Is(err, ErrDiskFull) {
+			return err
+		}
+	}
 	for _, sh := range s.shards {
 		s.workers.Add(2)
 		go sh.runWriter()
@@ -166,7 +173,9 @@ func (s *Store) openManifest() error {
 	// A store that has a journal had a manifest: an empty one must not take
 	// its place.
 	open := func(apply func(uint16, []byte) error) (*manifest.Log, manifest.Recovery, error) {
-		return manifest.Open(s.fs, s.path(manifestName), manifest.Options{MustExist: used}, apply)
+		mo := s.opts.manifest
+		mo.MustExist = used
+		return manifest.Open(s.fs, s.path(manifestName), mo, apply)
 	}
 	log, rec, err := open(l.apply)
 	if err != nil {
@@ -284,6 +293,7 @@ func (s *Store) Close() error {
 	s.workers.Wait()
 	var first error
 	var edits []manifest.Edit
+	closed := map[*shard]uint64{}
 	for _, sh := range s.shards {
 		seq, err := sh.finish()
 		if err != nil {
@@ -291,11 +301,17 @@ func (s *Store) Close() error {
 			continue
 		}
 		edits = append(edits, shardClosedEdit(sh.number, seq))
+		closed[sh] = seq
 	}
 	edits = append(edits, s.holdEdits()...)
-	if err := s.meta.commit(nil, edits...); err != nil {
-		first = errors.Join(first, err)
-	}
+	err := s.meta.commit(func() {
+		for sh, seq := range closed {
+			sh.mu.Lock()
+			sh.clean, sh.cleanSeq = true, seq
+			sh.mu.Unlock()
+		}
+	}, edits...)
+	first = errors.Join(first, err)
 	s.wakeAll()
 	if err := s.abandon(); err != nil {
 		first = errors.Join(first, err)

@@ -232,6 +232,9 @@ func (s *Store) AlterConfig(ctx context.Context, name string, set map[string]str
 	var settings Settings
 	reserved := map[*partition]int64{}
 	return s.change(ctx, name, func(t *topic) ([]manifest.Edit, error) {
+		if t.closing {
+			return nil, fmt.Errorf("%w: %s", ErrTopicClosing, name)
+		}
 		config = maps.Clone(t.config)
 		if config == nil {
 			config = map[string]string{}
@@ -276,6 +279,9 @@ func (s *Store) AlterConfig(ctx context.Context, name string, set map[string]str
 func (s *Store) AddPartitions(ctx context.Context, name string, total int) (Topic, error) {
 	var parts []*partition
 	return s.change(ctx, name, func(t *topic) (edits []manifest.Edit, err error) {
+		if t.closing {
+			return nil, fmt.Errorf("%w: %s", ErrTopicClosing, name)
+		}
 		if total <= len(t.parts) || total > MaxPartitions {
 			return nil, fmt.Errorf("%w: topic %s has %d partitions, cannot have %d", ErrInvalidTopic, name, len(t.parts), total)
 		}
@@ -294,9 +300,10 @@ func (s *Store) AddPartitions(ctx context.Context, name string, total int) (Topi
 // takes no appends, and it is deleted with its last subscription.
 func (s *Store) DeleteTopic(ctx context.Context, name string, force bool) error {
 	closing := false
-	var parts []*partition
+	var gone *topic
 	_, err := s.change(ctx, name, func(t *topic) ([]manifest.Edit, error) {
-		owners := s.subscribers(t.id)
+		gone = t
+		owners := s.subscribers(t)
 		if len(owners) > 0 && !force {
 			return nil, &SubscribedError{Topic: name, Owners: owners}
 		}
@@ -306,6 +313,7 @@ func (s *Store) DeleteTopic(ctx context.Context, name string, force bool) error 
 			with.closing = true
 			return []manifest.Edit{with.edit()}, nil
 		}
+		t.deleting = true
 		return []manifest.Edit{topicDeletedEdit(t.id)}, nil
 	}, func(t *topic) {
 		if closing {
@@ -316,27 +324,33 @@ func (s *Store) DeleteTopic(ctx context.Context, name string, force bool) error 
 		for _, p := range t.parts {
 			p.shard.bury(p)
 		}
-		parts = t.parts
 	})
 	if err != nil {
+		if gone != nil {
+			s.mu.Lock()
+			gone.deleting = false
+			s.mu.Unlock()
+		}
 		return err
 	}
-	for _, p := range parts {
+	if closing {
+		// The last reader may have gone while that was committed.
+		return s.finishClosing(ctx, gone.id)
+	}
+	for _, p := range gone.parts {
 		p.wake() // readers see that it is gone
 	}
-	if !closing {
-		if _, err := s.collectSegments(); err != nil {
-			s.opts.Logger.Warn("removing segments failed", "error", err)
-		}
+	if _, err := s.collectSegments(); err != nil {
+		s.opts.Logger.Warn("removing segments failed", "error", err)
 	}
 	return nil
 }
 
 // subscribers lists who subscribes to a topic; Store.mu is held.
-func (s *Store) subscribers(id UUID) []string {
+func (s *Store) subscribers(t *topic) []string {
 	var owners []string
 	for k, sub := range s.subs {
-		if k.topic == id {
+		if k.topic == t.id {
 			owner := sub.Owner
 			if owner == "" {
 				owner = "group " + sub.Group
@@ -345,5 +359,8 @@ func (s *Store) subscribers(id UUID) []string {
 		}
 	}
 	sort.Strings(owners)
+	if len(owners) == 0 && t.joining > 0 {
+		owners = append(owners, "a group that subscribes right now")
+	}
 	return owners
 }

@@ -88,7 +88,7 @@ type AppendRequest struct {
 	Batches []byte
 	// Note, if not empty, is stored in the same journal entry as the batches:
 	// it survives exactly if they do. Notes of one partition and NoteKey are
-	// kept, in order, until TrimNotes. A producing job notes here which source
+	// kept, in order, until TrimNotes. It has at most 8 MiB. A producing job notes here which source
 	// offsets the batches hold.
 	NoteKey string
 	Note    []byte

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/millrace/millrace/storage/manifest"
@@ -108,9 +109,16 @@ func (s *Store) scrubSegment(ctx context.Context, rep *VerifyReport, sh *shard, 
 		return ctx.Err()
 	}
 	rep.Segments++
-	if err != nil {
-		// Nothing of the file can be read: everything it held is lost.
+	switch lost := errors.Is(err, segment.ErrNotSegment) || errors.Is(err, vfs.ErrNotExist); {
+	case lost:
+		// The file is gone or nothing in it is recognizable.
 		return s.loseSegment(rep, sh, seg, err, repair)
+	case errors.Is(err, syscall.EIO) && !repair:
+		return s.loseSegment(rep, sh, seg, err, false)
+	case err != nil:
+		// Invariant 3: a file that cannot be read now, or only by a newer
+		// version, is no lost file; repair must not let go of it.
+		return err
 	}
 	rep.SegmentBytes += sr.Size
 	rep.Batches += sr.Batches

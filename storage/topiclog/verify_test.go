@@ -3,9 +3,13 @@ package topiclog_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
+	"syscall"
 	"testing"
 
+	"github.com/millrace/millrace/storage/record"
+	"github.com/millrace/millrace/storage/segment"
 	"github.com/millrace/millrace/storage/topiclog"
 	"github.com/millrace/millrace/storage/vfs"
 )
@@ -120,4 +124,41 @@ func snapshot(t testing.TB, fsys vfs.FS) string {
 		out.Write(b)
 	}
 	return out.String()
+}
+
+// Repair lets go only of what is lost: a file of a newer version, or one that
+// cannot be opened at the moment, stays.
+func TestRepairKeepsWhatItCannotRead(t *testing.T) {
+	ctx := context.Background()
+	d := buildDamageStore(t, false)
+	seg := files(t, d.fs, "data/segments")[0]
+	before := snapshot(t, d.fs)
+	fault := vfs.NewFault(d.fs, &vfs.Nth{Kinds: vfs.OpOpen, Path: "*.mrs", Count: -1, Err: syscall.EMFILE})
+	for _, repair := range []bool{false, true} {
+		if _, err := topiclog.Verify(ctx, damageOptions(fault), repair); !errors.Is(err, syscall.EMFILE) {
+			t.Errorf("too many open files, repair %v: %v", repair, err)
+		}
+	}
+	// The version stands in both file headers, each with a checksum.
+	b, err := vfs.ReadFile(d.fs, seg)
+	check(t, err)
+	for at := 0; at < 128; at += 64 {
+		binary.BigEndian.PutUint16(b[at+8:], 99)
+		binary.BigEndian.PutUint32(b[at+60:], record.Checksum(b[at:at+60]))
+	}
+	f, err := d.fs.OpenReadWrite(seg)
+	check(t, err)
+	_, err = f.WriteAt(b[:128], 0)
+	check(t, err)
+	check(t, f.Close())
+	for _, repair := range []bool{false, true} {
+		if _, err := topiclog.Verify(ctx, damageOptions(d.fs), repair); !errors.Is(err, segment.ErrVersion) {
+			t.Errorf("a newer version, repair %v: %v", repair, err)
+		}
+	}
+	after, err := vfs.ReadFile(d.fs, seg)
+	check(t, err)
+	if !bytes.Equal(after, b) || len(snapshot(t, d.fs)) < len(before) {
+		t.Error("the segment changed")
+	}
 }

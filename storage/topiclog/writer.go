@@ -150,7 +150,9 @@ func (sh *shard) fill(pending []*request) []*request {
 // add adds requests to the group as long as they fit and returns the others.
 func (sh *shard) add(pending []*request) []*request {
 	for i, r := range pending {
-		if sh.builder.Entries() > 0 && (sh.builder.Size()+r.size() > sh.s.opts.GroupBytes || !sh.builder.Fits(r.size())) {
+		// One that does not fit begins the next group, which has room for it.
+		// Nothing may be in this one: those before it may have been refused.
+		if sh.builder.Entries() > 0 && sh.builder.Size() >= sh.s.opts.GroupBytes || !sh.builder.Fits(r.size()) {
 			return pending[i:]
 		}
 		if err := sh.place(r); err != nil {
@@ -225,12 +227,13 @@ func (sh *shard) write(group []byte) error {
 	}
 }
 
-// waitForCache waits while the cache holds twice what triggers a flush.
+// waitForCache waits while the cache, or the notes, are far beyond what triggers
+// a flush.
 func (sh *shard) waitForCache() error {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	limit := sh.s.opts.shardCache(len(sh.s.shards))
-	for sh.fenced == nil && sh.cacheBytes >= limit {
+	for sh.fenced == nil && (sh.cacheBytes >= limit || sh.noteBytes >= maxFreshNoteBytes) {
 		if sh.s.closed.Load() {
 			return ErrClosed
 		}
@@ -290,20 +293,23 @@ func (sh *shard) failAll(pending []*request, err error) []*request {
 // reserve makes sure that offsets of an os partition below end are never given
 // again, whatever a crash takes away.
 func (sh *shard) reserve(p *partition, end int64) error {
-	if end <= p.reserved {
+	sh.mu.Lock()
+	start, floor, reserved := p.start, p.floor, p.reserved
+	sh.mu.Unlock()
+	if end <= reserved {
 		return nil
 	}
-	sh.mu.Lock()
-	start, floor := p.start, p.floor
-	sh.mu.Unlock()
 	to := end + reserveStep
-	err := sh.s.meta.commit(nil, partitionEdit(p.id, start, floor, to))
+	// The state changes in the commit, not after it: a rewrite of the manifest
+	// right behind it writes down the state.
+	err := sh.s.meta.commit(func() {
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
+		p.reserved = max(p.reserved, to)
+	}, partitionEdit(p.id, start, floor, to))
 	if err != nil {
 		return fmt.Errorf("reserving offsets: %w", err)
 	}
-	sh.mu.Lock()
-	p.reserved = to
-	sh.mu.Unlock()
 	return nil
 }
 
@@ -331,15 +337,16 @@ func (sh *shard) publish(seq uint64, size int, timeMs int64, synced bool) {
 	if synced && len(sh.unsynced) > 0 {
 		sh.settleUnsynced()
 	}
-	if sh.cacheBytes >= sh.s.opts.shardCache(len(sh.s.shards))/2 {
-		sh.requestFlushLocked()
-	}
-	sh.mu.Unlock()
+	// A flush that counts this group as done must also find its cursors.
 	for _, r := range sh.group {
 		if r.kind == wal.KindCursor {
 			sh.s.publishCursors(sh, r)
 		}
 	}
+	if sh.cacheBytes >= sh.s.opts.shardCache(len(sh.s.shards))/2 || sh.noteBytes >= flushNoteBytes {
+		sh.requestFlushLocked()
+	}
+	sh.mu.Unlock()
 	sh.notify()
 }
 
@@ -361,7 +368,7 @@ func (sh *shard) publishBatch(r *request, seq uint64, timeMs int64, synced bool)
 	}
 	if r.noteKey != "" {
 		p.addNote(r.noteKey, Note{BaseOffset: r.base, LastOffset: last, Data: r.rawNote}, true)
-		sh.freshNotes = append(sh.freshNotes, p)
+		sh.noteBytes += len(r.rawNote)
 	}
 	if !p.dirty {
 		p.dirty = true
