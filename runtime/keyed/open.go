@@ -21,7 +21,11 @@ import (
 // Open implements engine.KeyedFactory: it fences lower epochs, restores the
 // newest checkpoint, publishes or resolves exactly what it lists, and starts.
 func (f *Factory) Open(ctx context.Context, job *graph.Job, env engine.KeyedEnv) (engine.Keyed, error) {
-	return f.OpenStages(ctx, job, env)
+	s, err := f.OpenStages(ctx, job, env)
+	if err != nil {
+		return nil, err // and no interface that holds a nil pointer
+	}
+	return s, nil
 }
 
 // OpenStages is Open with the concrete type.
