@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/millrace/millrace/connectors/format"
 	"github.com/millrace/millrace/runtime/batch"
@@ -27,6 +28,8 @@ var (
 	_ connector.DecodePolicy = (*source)(nil)
 	_ connector.CursorMirror = (*source)(nil)
 	_ connector.Holder       = (*source)(nil)
+
+	_ connector.StartExplainer = (*source)(nil)
 )
 
 // OpenSource implements connector.SourceConnector.
@@ -168,6 +171,32 @@ func (s *source) Start(ctx context.Context, parts []connector.Partition) ([]conn
 		out[i] = connector.Position{Partition: p, LeaderEpoch: epoch, Offset: offset}
 	}
 	return out, nil
+}
+
+// ExplainStart implements connector.StartExplainer.
+func (s *source) ExplainStart(parts []connector.Partition) []string {
+	mode, group := s.table.Options.String("scan.startup.mode"), s.group()
+	out := slices.Repeat([]string{"'scan.startup.mode' = '" + mode + "'"}, len(parts))
+	if mode != modeGroup {
+		return out
+	}
+	t, err := s.current()
+	if err != nil {
+		return out // Start has said so
+	}
+	committed := s.committed()
+	for i, p := range parts {
+		at, err := s.locate(&t, p)
+		_, known := committed[at.id]
+		switch {
+		case err != nil || known:
+		case group == "":
+			out[i] = "warning: no 'scan.startup.mode', so the earliest record"
+		default:
+			out[i] = fmt.Sprintf("warning: group %q has no position here, so the earliest record", group)
+		}
+	}
+	return out
 }
 
 // offsetFor is the first offset with a record at or after the time in an option,

@@ -122,6 +122,45 @@ func TestOptionErrors(t *testing.T) {
 	}
 }
 
+// TestDiffersFromFlinkStartWithoutPosition: Flink fails where group-offsets has
+// no committed position; here reading starts at the earliest record, and it is
+// said that nobody has asked for it.
+func TestDiffersFromFlinkStartWithoutPosition(t *testing.T) {
+	w := newWorld(t)
+	tp := w.topic("t", 2, nil)
+	for _, p := range tp.Partitions {
+		w.put(p, record.None, `{"id":0}`, `{"id":1}`)
+	}
+	check(t, w.store.CommitCursors(ctx, "g", []topiclog.Cursor{{Partition: tp.Partitions[1].ID, Offset: 1}}))
+	for _, c := range []struct {
+		with  []string
+		start []int64
+		why   []string
+	}{
+		{nil, []int64{0, 0}, []string{"warning: no 'scan.startup.mode', so the earliest record", "warning: no 'scan.startup.mode', so the earliest record"}},
+		{[]string{"scan.startup.mode", modeGroup, "properties.group.id", "g"}, []int64{0, 1},
+			[]string{`warning: group "g" has no position here, so the earliest record`, "'scan.startup.mode' = 'group-offsets'"}},
+		{[]string{"scan.startup.mode", modeLatest}, []int64{2, 2}, []string{"'scan.startup.mode' = 'latest-offset'", "'scan.startup.mode' = 'latest-offset'"}},
+	} {
+		table := w.table("t", idOnly, c.with...)
+		if c.with == nil {
+			// As a file that says nothing about the start.
+			table.Options, _ = w.conn.Spec().Resolve(map[string]string{"connector": "log", "topic": "t"})
+		}
+		s := w.source(table)
+		parts, err := s.Partitions(ctx)
+		check(t, err)
+		start, err := s.Start(ctx, parts)
+		check(t, err)
+		if got := offsetsOf(start); !slices.Equal(got, c.start) {
+			t.Errorf("%v: starts at %v, want %v", c.with, got, c.start)
+		}
+		if got := s.(connector.StartExplainer).ExplainStart(parts); !slices.Equal(got, c.why) {
+			t.Errorf("%v: %q, want %q", c.with, got, c.why)
+		}
+	}
+}
+
 // A saved position that does not belong to the log says what is gone.
 func TestSavedPositions(t *testing.T) {
 	w := newWorld(t)

@@ -27,6 +27,13 @@ type DecodePolicy interface {
 	DecodeErrors() (OnError, func(code string) bool)
 }
 
+// StartExplainer is a Source that can say why Start gave the positions it gave.
+type StartExplainer interface {
+	// ExplainStart has a few words for each partition, such as the option that
+	// names the place; a place that nobody has asked for is called a warning.
+	ExplainStart(parts []Partition) []string
+}
+
 // ByteCounter is a Reader that counts its input.
 type ByteCounter interface {
 	// InputBytes is how many bytes of records, as stored in the source and

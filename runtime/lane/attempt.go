@@ -33,7 +33,11 @@ func (l *Lane) open(a *attempt) (*drive, error) {
 	if err != nil {
 		return nil, err
 	}
-	facts := []ledger.Fact{&ledger.Open{Lane: l.cfg.Fact.ID, Epoch: a.epoch, Fingerprint: l.fingerprint(), TimeMillis: l.wallMillis()}}
+	opened := &ledger.Open{Lane: l.cfg.Fact.ID, Epoch: a.epoch, Fingerprint: l.fingerprint(), TimeMillis: l.wallMillis()}
+	if err := l.findEnds(ctx, opened); err != nil {
+		return nil, err
+	}
+	facts := []ledger.Fact{opened}
 	for i := range cursors {
 		for p := range cursors[i] {
 			// Each epoch has its cursors under its own keys: those of a process
@@ -42,7 +46,7 @@ func (l *Lane) open(a *attempt) (*drive, error) {
 		}
 	}
 	// Invariant 9: the epoch is durable before the first write, and so is
-	// where each partition starts before its first fetch.
+	// where each partition starts, and ends, before its first fetch.
 	if err := l.cfg.Book.Append(ctx, facts...); err != nil {
 		return nil, fmt.Errorf("recording lane epoch %d: %w", a.epoch, err)
 	}
@@ -54,10 +58,30 @@ func (l *Lane) open(a *attempt) (*drive, error) {
 	l.mu.Lock()
 	l.skipLost, l.rebuild = false, false
 	l.mu.Unlock()
-	if l.ends, err = l.cfg.Source.End(ctx, l.cfg.Partitions); err != nil {
-		return nil, fmt.Errorf("finding the end of topic %s: %w", l.cfg.Fact.Topic, err)
-	}
 	return l.startDrive(ctx, a, a.outputs)
+}
+
+// findEnds resolves where a bounded run stops: where it was to stop when it
+// first started, so that a crash lets it read no more than it would have
+// (Invariant 7), nor more than is there.
+func (l *Lane) findEnds(ctx context.Context, opened *ledger.Open) error {
+	ends, err := l.cfg.Source.End(ctx, l.cfg.Partitions)
+	if err != nil {
+		return fmt.Errorf("finding the end of topic %s: %w", l.cfg.Fact.Topic, err)
+	}
+	before := l.cfg.Book.LaneOpen(l.cfg.Fact.ID)
+	opened.EndsBy = l.cfg.EndsBy
+	for p, part := range l.cfg.Partitions {
+		if ends[p] == connector.Unbounded {
+			continue
+		}
+		if at, ok := before.End(part.ID, l.cfg.EndsBy); ok && !l.cfg.NewEnds {
+			ends[p] = min(ends[p], at)
+		}
+		opened.Ends = append(opened.Ends, ledger.PartitionOffset{Partition: part.ID, Offset: ends[p]})
+	}
+	l.ends = ends
+	return nil
 }
 
 // startDrive makes a drive that reads for outputs; the caller wakes it.
@@ -178,8 +202,12 @@ func (l *Lane) starts(ctx context.Context, o *output, out []savedCursor, missing
 			return fmt.Errorf("finding the start of topic %s: %w", l.cfg.Fact.Topic, err)
 		}
 	}
+	reasons := slices.Repeat([]string{from}, len(missing))
+	if e, ok := l.cfg.Source.(connector.StartExplainer); ok && !known {
+		reasons = e.ExplainStart(parts)
+	}
 	for i, p := range missing {
-		out[p] = savedCursor{from: from, fresh: !known, young: known, Cursor: ledger.Cursor{
+		out[p] = savedCursor{from: reasons[i], fresh: !known, young: known, Cursor: ledger.Cursor{
 			Output: o.cfg.Table.ID, Topic: topic, Partition: parts[i].ID,
 			Offset: at[i].Offset, LeaderEpoch: at[i].LeaderEpoch, Watermark: batch.NoWatermark}}
 	}
