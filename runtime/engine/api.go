@@ -25,6 +25,10 @@ type Deps struct {
 	DeadLetters lane.DeadLetters
 	// Keyed runs keyed stages; nil: a graph with an exchange is refused.
 	Keyed KeyedFactory
+	// Replay: the run adds to tables whose topics another run reads. It stops at
+	// the end that it finds, not at an earlier replay's, and leaves it to
+	// the other run to close table partitions for the first time.
+	Replay bool
 	// Adopt takes table locations over from another owner.
 	Adopt bool
 	// Clock; nil is the system's.

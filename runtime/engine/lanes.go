@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/graph"
@@ -206,7 +209,7 @@ func (r *Run) makeLane(s *source, f *ledger.Lane, index *laneIndex, parts []conn
 	}
 	cfg := lane.Config{Name: name, Fact: f, Partitions: parts, Job: r.job, Sources: s.nodes, Source: s.src, Book: r.book,
 		DeadLetters: r.deps.DeadLetters, Slot: r.slots[0], Zone: r.zone, Log: r.deps.Log, Notice: r.deps.Notice,
-		Changed: func() { r.stir(l) }, Dead: r.countDead, Options: r.opts.Lane}
+		EndsBy: endsBy(s.table), NewEnds: r.deps.Replay, Changed: func() { r.stir(l) }, Dead: r.countDead, Options: r.opts.Lane}
 	cfg.Options.Seed = uint64(f.ID.Topic[0])<<8 | uint64(f.ID.Set)
 	cfg.Committed = r.committed
 	for _, node := range s.nodes {
@@ -226,6 +229,16 @@ func (r *Run) makeLane(s *source, f *ledger.Lane, index *laneIndex, parts []conn
 	var err error
 	l.Lane, err = lane.New(cfg)
 	return l, err
+}
+
+// endsBy is the hash of a table's options that say where reading ends.
+func endsBy(t *connector.Table) uint64 {
+	set := t.Options.Family("scan.bounded.")
+	h := xxhash.New()
+	for _, k := range slices.Sorted(maps.Keys(set)) {
+		fmt.Fprintf(h, "%s=%q\n", k, set[k])
+	}
+	return h.Sum64()
 }
 
 func (r *Run) addOutput(cfg *lane.Config, l *laneOf, s *source, node graph.NodeID) error {

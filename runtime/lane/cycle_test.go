@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/millrace/millrace/runtime/connector"
@@ -35,6 +36,40 @@ func TestBoundedLaneEndsByItself(t *testing.T) {
 		t.Fatalf("the lane is %s: %v", state, err)
 	}
 	s.verify(t, w, "t", expect(parts, false))
+}
+
+// TestBoundedEndStandsAfterACrash: what is written after the first start is not
+// read, however often the run starts again, unless other options say where it
+// ends, or every run has its own end.
+func TestBoundedEndStandsAfterACrash(t *testing.T) {
+	topic, parts := filled(3, 30)
+	s := setup{topic: topic, tables: []string{"t"}, source: lanetest.SourceOptions{Bounded: true, MaxRecords: 6},
+		sink: lanetest.SinkOptions{PartitionBy: "p", Roll: connector.RollPolicy{Bytes: 120}}}
+	for n := 1; n <= 8; n++ {
+		w := lanetest.NewWorld()
+		p := w.Process()
+		p.CrashAt(3*n, true)
+		s.topic, parts = filled(3, 30)
+		s.start(t, p).await(t)
+		more := records(rand.New(rand.NewPCG(4, 1)), 5, new(int64))
+		s.topic.Append(0, more...)
+		s.start(t, w.Process()).await(t)
+		if got, want := w.Rows("t"), expect(parts, false).rows; !slices.Equal(got, want) {
+			t.Errorf("crash %d: the run read on:%s", n, diff(got, want))
+		}
+
+		s.endsBy = 1
+		s.start(t, w.Process()).await(t)
+		parts[0] = append(parts[0], more...)
+		s.verify(t, w, "t", expect(parts, false))
+
+		s.topic.Append(0, more...)
+		s.newEnds = true
+		s.start(t, w.Process()).await(t)
+		parts[0] = append(parts[0], more...)
+		s.verify(t, w, "t", expect(parts, false))
+		s.endsBy, s.newEnds = 0, false
+	}
 }
 
 // TestCrashAtEveryStep crashes the process before and after each of its

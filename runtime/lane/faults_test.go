@@ -409,6 +409,7 @@ func TestPositionBelowTheLog(t *testing.T) {
 		topic.Append(0, row(i))
 	}
 	s := small(topic)
+	s.newEnds = true
 	w := lanetest.NewWorld()
 	s.start(t, w.Process()).await(t)
 	for i := int64(50); i < 150; i++ {

@@ -44,6 +44,8 @@ type setup struct {
 	required bool
 	clock    slot.Clock
 	set      uint32 // number of the lane's set of partitions
+	endsBy   uint64
+	newEnds  bool
 }
 
 var scope = ledger.Scope{Job: connector.UUID{1, 2, 3}}
@@ -103,7 +105,7 @@ func (s *setup) open(p *lanetest.Process) (*life, error) {
 		fact.Partitions = append(fact.Partitions, x.ID)
 	}
 	cfg := lane.Config{Name: s.topic.Name, Fact: fact, Partitions: parts, Job: job, Sources: []graph.NodeID{0},
-		Source: p.Source(s.topic, s.source), Book: l.book, DeadLetters: p.DeadLetters(),
+		Source: p.Source(s.topic, s.source), Book: l.book, EndsBy: s.endsBy, NewEnds: s.newEnds, DeadLetters: p.DeadLetters(),
 		Slot: slot.New(slot.Options{Clock: s.clock}), Options: s.options,
 		Notice: func(line string) { l.mu.Lock(); l.notices = append(l.notices, line); l.mu.Unlock() }}
 	if cfg.Options.RestartMin == 0 {

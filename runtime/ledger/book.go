@@ -299,6 +299,13 @@ func (b *Book) LaneEpoch(lane connector.LaneID) (epoch, fingerprint uint64) {
 	return 0, 0
 }
 
+// LaneOpen is how a lane was opened last, nil for never.
+func (b *Book) LaneOpen(lane connector.LaneID) *Open {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.opens[lane]
+}
+
 // Cursor is the resume position of an output in a source partition.
 func (b *Book) Cursor(k CursorKey) (*Cursor, bool) {
 	b.mu.RLock()

@@ -38,7 +38,27 @@ func (f *Lane) appendFields(b []byte) []byte {
 func (f *Open) kind() kind                { return kindOpen }
 func (f *Open) appendKey(b []byte) []byte { return appendU64(appendLane(b, f.Lane), f.Epoch) }
 func (f *Open) appendFields(b []byte) []byte {
-	return appendVarint(appendU64(b, f.Fingerprint), f.TimeMillis)
+	b = appendVarint(appendU64(b, f.Fingerprint), f.TimeMillis)
+	if len(f.Ends) == 0 {
+		return b
+	}
+	b = appendPartitionOffsets(b, f.Ends)
+	return appendU64(b, f.EndsBy)
+}
+
+func appendPartitionOffsets(b []byte, list []PartitionOffset) []byte {
+	b = appendUvarint(b, uint64(len(list)))
+	for _, p := range list {
+		b = appendInt(appendUvarint(b, uint64(uint32(p.Partition))), p.Offset)
+	}
+	return b
+}
+
+func (d *decoder) partitionOffsets() (list []PartitionOffset) {
+	for range d.count() {
+		list = append(list, PartitionOffset{int32(d.uvarint()), d.int64()})
+	}
+	return list
 }
 
 func (f *Cursor) kind() kind { return kindCursor }
@@ -78,11 +98,7 @@ func (f *Head) appendKey(b []byte) []byte {
 	return appendU64(appendLane(append(b, f.Output[:]...), f.Lane), f.Epoch)
 }
 func (f *Head) appendFields(b []byte) []byte {
-	b = appendUvarint(b, uint64(len(f.Next)))
-	for _, p := range f.Next {
-		b = appendInt(appendUvarint(b, uint64(uint32(p.Partition))), p.Offset)
-	}
-	return appendVarint(b, f.OldestAgeMillis)
+	return appendVarint(appendPartitionOffsets(b, f.Next), f.OldestAgeMillis)
 }
 
 func (f *Intent) kind() kind                { return kindIntent }
@@ -222,7 +238,11 @@ func decode(k kind, key, v *decoder) Fact {
 		f.Retired = v.byte() == 1
 		return f
 	case kindOpen:
-		return &Open{Lane: key.lane(), Epoch: key.u64(), Fingerprint: v.u64(), TimeMillis: v.varint()}
+		f := &Open{Lane: key.lane(), Epoch: key.u64(), Fingerprint: v.u64(), TimeMillis: v.varint()}
+		if len(v.b) > 0 {
+			f.Ends, f.EndsBy = v.partitionOffsets(), v.u64()
+		}
+		return f
 	case kindCursor:
 		f := &Cursor{Output: key.uuid(), Topic: key.uuid(), Partition: int32(key.u32()), Epoch: key.u64()}
 		f.Lane, f.Offset, f.LeaderEpoch, f.Watermark = v.lane(), v.int64(), int32(v.varint()), v.varint()
@@ -232,9 +252,7 @@ func decode(k kind, key, v *decoder) Fact {
 		return decodeHour(key, v)
 	case kindHead:
 		f := &Head{Output: key.uuid(), Lane: key.lane(), Epoch: key.u64()}
-		for range v.count() {
-			f.Next = append(f.Next, PartitionOffset{int32(v.uvarint()), v.int64()})
-		}
+		f.Next = v.partitionOffsets()
 		f.OldestAgeMillis = v.varint()
 		return f
 	case kindIntent:

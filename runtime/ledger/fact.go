@@ -56,6 +56,24 @@ type Open struct {
 	// Fingerprint is the hash of the lane's chains.
 	Fingerprint uint64
 	TimeMillis  int64
+	// Ends are where a bounded run stops, as they were found at its first start;
+	// empty when nothing is bounded. EndsBy is the hash of the options that
+	// they come from: under others they are found anew.
+	Ends   []PartitionOffset
+	EndsBy uint64
+}
+
+// End is where a bounded run stops in a partition, by options of a hash.
+func (o *Open) End(partition int32, by uint64) (offset int64, ok bool) {
+	if o == nil || o.EndsBy != by {
+		return 0, false
+	}
+	for _, e := range o.Ends {
+		if e.Partition == partition {
+			return e.Offset, true
+		}
+	}
+	return 0, false
 }
 
 // Cursor is an output's resume position in one source partition: everything
