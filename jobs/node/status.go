@@ -23,6 +23,7 @@ type Progress struct {
 	Read          int64         `json:"read"`
 	Written       int64         `json:"written"`
 	Folded        int64         `json:"folded"`
+	Filtered      int64         `json:"filtered"`
 	Dead          int64         `json:"dead"`
 	Late          int64         `json:"late"`
 	Open          int64         `json:"open"`
@@ -34,19 +35,27 @@ type Progress struct {
 }
 
 // Progress describes the job now. Numbers are rows of all tables: a record
-// that goes to two tables counts twice.
+// that goes to two tables counts twice. What replays did is not in them.
 func (r *Running) Progress() Progress {
 	s := r.run.Status()
 	p := Progress{Job: r.record.Name, Seconds: time.Since(r.started).Seconds(), Recovering: s.Recovering}
+	dead := DeadTopic(r.record.Name, r.graph)
+	for i := range s.Rows {
+		row := &s.Rows[i]
+		if row.TopicName == dead {
+			continue
+		}
+		p.Read += row.Counts.Read
+		p.Written += row.Counts.Written
+		p.Folded += row.Counts.Folded
+		p.Filtered += row.Counts.Filtered.Sum()
+		p.Dead += row.Counts.Dead.Sum()
+		p.Late += row.Counts.Late
+		p.Open += row.Open
+	}
 	var next time.Time
 	for _, t := range s.Tables {
 		p.RowsPerSecond += t.RowsPerSecond
-		p.Read += t.Counts.Read
-		p.Written += t.Counts.Written
-		p.Folded += t.Counts.Folded
-		p.Dead += t.Counts.Dead.Sum()
-		p.Late += t.Counts.Late
-		p.Open += t.Open
 		if !t.NextFile.IsZero() && (next.IsZero() || t.NextFile.Before(next)) {
 			next = t.NextFile
 		}
@@ -63,29 +72,6 @@ func (r *Running) Progress() Progress {
 		}
 	}
 	return p
-}
-
-// Line is the progress as one line for people.
-func (p Progress) Line() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %.0f rows/s, read %d, lag %d, open %d", p.Job, p.RowsPerSecond, p.Read, p.Lag, p.Open)
-	if p.Open > 0 && p.NextFileIn > 0 {
-		fmt.Fprintf(&b, " (next file in %s)", p.NextFileIn.Round(time.Second))
-	}
-	fmt.Fprintf(&b, ", dead %d, late %d", p.Dead, p.Late)
-	if p.Recovering {
-		b.WriteString(", recovering")
-	}
-	for _, t := range p.Trouble {
-		b.WriteString("; " + t)
-	}
-	return b.String()
-}
-
-// Summary is what a job has done, as one sentence.
-func (r *Running) Summary() string {
-	p := r.Progress()
-	return fmt.Sprintf("job %s: %.1f s, read %d rows, wrote %d, folded %d, dead %d, late %d, open %d", p.Job, p.Seconds, p.Read, p.Written, p.Folded, p.Dead, p.Late, p.Open)
 }
 
 // Report is `run --report`.
@@ -277,7 +263,8 @@ func describeRun(j *control.Job, s engine.Status) {
 		for _, p := range l.Partitions {
 			ls.Lag += p.Lag()
 		}
-		if l.State == lane.Quarantined && j.State == "running" {
+		waits := l.State == lane.Quarantined || l.State == lane.Stopped && l.Error != ""
+		if waits && j.State == "running" {
 			j.State = "degraded"
 		}
 		j.Lanes = append(j.Lanes, ls)

@@ -77,7 +77,7 @@ func (d *demoRun) produce(ctx context.Context) (err error) {
 		return err
 	}
 	took := time.Since(start)
-	d.say("%d topics, %s records, %s, on disk (fsync) in %s", len(githubevents.Topics), thousands(int64(d.events)), size(bytes), seconds(took))
+	d.say("%d topics, %s records, %s, on disk (fsync) in %s", len(githubevents.Topics), output.Thousands(int64(d.events)), output.Size(bytes), seconds(took))
 	d.say("spoilt on purpose: %d broken JSON, %d of a wrong type, %d late by three hours",
 		d.spoilt[githubevents.Broken], d.spoilt[githubevents.WrongType], d.spoilt[githubevents.Late])
 	return nil
@@ -127,7 +127,7 @@ func (d *demoRun) check(context.Context) error {
 		return err
 	}
 	d.say("%s", d.command("check", d.job, "-f", d.ddl))
-	d.say("%s: %d lanes, %d keyed operators, compiled in %s", c.Summary(), len(c.Unit.Explain.Lanes), len(c.Unit.Explain.State), seconds(time.Since(start)))
+	d.say("%s: %s, %s, compiled in %s", c.Summary(), output.Count(len(c.Unit.Explain.Lanes), "lane"), output.Count(len(c.Unit.Explain.State), "keyed stage"), seconds(time.Since(start)))
 	return nil
 }
 
@@ -170,7 +170,7 @@ func (d *demoRun) runAndKill(ctx context.Context) error {
 		}
 		<-exited
 		d.say("first rows read after %s; killed (SIGKILL) after %s with %s rows read, %s of them in open files",
-			seconds(first), seconds(time.Since(start)), thousands(at.read), thousands(at.open))
+			seconds(first), seconds(time.Since(start)), output.Thousands(at.read), output.Thousands(at.open))
 	}
 	report := filepath.Join(d.dir, "report.json")
 	restart := time.Now()
@@ -195,7 +195,7 @@ func (d *demoRun) runAndKill(ctx context.Context) error {
 	if err := json.Unmarshal(b, &r); err != nil {
 		return err
 	}
-	d.say("ended by itself after %s more: %.2f CPU seconds, %s of memory at most", seconds(time.Since(restart)), r.CPUSeconds, size(r.MaxRSSBytes))
+	d.say("ended by itself after %s more: %.2f CPU seconds, %s of memory at most", seconds(time.Since(restart)), r.CPUSeconds, output.Size(r.MaxRSSBytes))
 	return nil
 }
 
@@ -213,11 +213,7 @@ func (d *demoRun) watchUntil(ctx context.Context, exited chan error, start time.
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	var shown time.Time
-	defer func() {
-		if !shown.IsZero() && d.e.StderrTerminal {
-			fmt.Fprint(d.e.Stderr, "\r\x1b[K")
-		}
-	}()
+	defer d.e.noBar()
 	for {
 		select {
 		case err := <-exited:
@@ -235,7 +231,7 @@ func (d *demoRun) watchUntil(ctx context.Context, exited chan error, start time.
 		}
 		if d.e.StderrTerminal && time.Since(shown) > 200*time.Millisecond {
 			shown = time.Now()
-			fmt.Fprintf(d.e.Stderr, "\r\x1b[K   %s", line)
+			d.e.bar("   " + line)
 		}
 		if stop(p) {
 			return first, &p, nil
@@ -269,7 +265,7 @@ func (d *demoRun) ask(ctx context.Context) (p demoProgress, line string, ok bool
 		lag += l.Lag
 	}
 	return p, fmt.Sprintf("%s rows read, lag %s records, open %s, dead %d, late %d",
-		thousands(p.read), thousands(lag), thousands(p.open), dead, late), true
+		output.Thousands(p.read), output.Thousands(lag), output.Thousands(p.open), dead, late), true
 }
 
 // demoTable is a table as it lies on disk.
@@ -322,7 +318,7 @@ func (d *demoRun) written(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		right := output.Text(size(disk.bytes))
+		right := output.Text(output.Size(disk.bytes))
 		right.Right = true
 		if err := rows.Write(output.Text(t.Table), output.Number(t.Rows), output.Number(disk.files), output.Number(disk.partitions), output.Number(disk.announced), right); err != nil {
 			return err
@@ -337,7 +333,7 @@ func (d *demoRun) written(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
 	const q = "SELECT actor_id, dt, hr, pushes, commits, refs_made, pull_requests, stars, seen_in FROM actor_hour ORDER BY pushes DESC, actor_id LIMIT 5"
-	d.say("")
+	fmt.Fprintln(d.e.Stdout)
 	d.say("%s", q)
 	p := &demoTablePrinter{w: indented{d.e.Stdout}}
 	return n.Query(ctx, control.Query{Job: "github-events", Files: []control.SQLFile{{Name: "query", Text: q}}}, p)
@@ -443,14 +439,14 @@ func (d *demoRun) deadLetters(ctx context.Context, api control.API) error {
 		list = append(list, fmt.Sprintf("%s %d", r, n))
 	}
 	sort.Strings(list)
-	d.say("")
+	fmt.Fprintln(d.e.Stdout)
 	d.say("dead letters by reason: %s", strings.Join(list, ", "))
 	if example != nil {
-		where := example.Topic
+		where := fmt.Sprintf("table %s, topic %s, partition %d, offset %d", example.Table, example.Topic, example.Partition, example.Offset)
 		if example.Column != "" {
-			where += ", " + example.Column
+			where += ", column " + example.Column
 		}
-		d.say("for example: table %s, %s %d:%d: %s (%s)", example.Table, where, example.Partition, example.Offset, example.Message, example.Reason)
+		d.say("for example %s: %s (%s)", where, example.Message, example.Reason)
 	}
 	return nil
 }

@@ -7,8 +7,10 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/mattn/go-runewidth"
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/cmd/internal/exitcode"
@@ -26,9 +28,10 @@ type Env struct {
 	Stderr  io.Writer
 	// StdoutTerminal and StderrTerminal say whether people are watching.
 	StdoutTerminal, StderrTerminal bool
-	// Width is the terminal's width, 0 when stdout is none.
-	Width int
-	Now   func() time.Time
+	// Width and StderrWidth are the terminal's width, 0 when stdout or stderr
+	// is none.
+	Width, StderrWidth int
+	Now                func() time.Time
 	// LookupEnv is os.LookupEnv.
 	LookupEnv func(string) (string, bool)
 	// FS is where the data directory and local tables lie; nil: the operating
@@ -39,6 +42,9 @@ type Env struct {
 	out      string
 	progress string
 	config   string
+
+	mu       sync.Mutex // jobs report from goroutines of their own
+	barShown bool       // a progress line stands on stderr
 }
 
 // NewEnv is the environment of this process.
@@ -50,6 +56,9 @@ func NewEnv(version string) *Env {
 	}
 	if e.StdoutTerminal {
 		e.Width = output.Width(os.Stdout, 80)
+	}
+	if e.StderrTerminal {
+		e.StderrWidth = output.Width(os.Stderr, 80)
 	}
 	return e
 }
@@ -69,9 +78,39 @@ func (e *Env) rows(columns ...string) (*output.Rows, error) {
 	return output.NewRows(e.Stdout, f.ForRows(e.StdoutTerminal), e.Width, columns...), nil
 }
 
-// note prints a line for people to stderr.
+// note prints a line for people to stderr, in place of the progress line that
+// may stand there.
 func (e *Env) note(format string, args ...any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.clearBar()
 	fmt.Fprintf(e.Stderr, format+"\n", args...)
+}
+
+// bar rewrites the progress line.
+func (e *Env) bar(line string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.StderrWidth > 1 {
+		line = runewidth.Truncate(line, e.StderrWidth-1, "…")
+	}
+	fmt.Fprintf(e.Stderr, "\r\x1b[K%s", line)
+	e.barShown = true
+}
+
+// noBar takes the progress line away.
+func (e *Env) noBar() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.clearBar()
+}
+
+// clearBar is noBar with mu held.
+func (e *Env) clearBar() {
+	if e.barShown {
+		fmt.Fprint(e.Stderr, "\r\x1b[K")
+		e.barShown = false
+	}
 }
 
 // api is the owner of the data directory: another process where there is one,

@@ -36,7 +36,8 @@ exits 0; a second leaves at once, and loses nothing all the same.
 
 The process owns the data directory meanwhile; other commands given the same
 --data talk to it.`,
-		Example: "  millrace run job.sql -f ddl/",
+		Example: `  millrace run job.sql -f ddl/
+  millrace run job.sql -f ddl/ --set BOUNDED=latest-offset --report report.json`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			set, err := job.variables()
@@ -52,13 +53,13 @@ The process owns the data directory meanwhile; other commands given the same
 	}
 	job.register(cmd)
 	f := cmd.Flags()
-	f.BoolVar(&dryRun, "dry-run", false, "compile and print the plan")
-	f.BoolVar(&o.Fresh, "fresh", false, "start anew, as a new generation, from the tables' start options")
-	f.BoolVar(&o.Append, "append", false, "with --fresh: add to tables that have rows")
+	f.BoolVar(&dryRun, "dry-run", false, "compile and print the plan; nothing runs")
+	f.BoolVar(&o.Fresh, "fresh", false, "start anew, from where the tables' start options say, as if the job had never run")
+	f.BoolVar(&o.Append, "append", false, "with --fresh: add to tables that have rows of earlier runs")
 	f.BoolVar(&o.Adopt, "adopt", false, "take over tables that belong to another data directory")
-	f.Int64Var(&o.MaxDead, "max-dead", -1, "stop with exit 1 when more rows are dead; -1: never")
-	f.Uint64Var(&o.DiscardAfter, "discard-after", 0, "give up checkpoints above this one, after a message that asked for it")
-	f.StringVar(&report, "report", "", "write a JSON summary to this file at the end")
+	f.Int64Var(&o.MaxDead, "max-dead", -1, "stop with exit 1 when more than `N` rows are dead; -1: never")
+	f.Uint64Var(&o.DiscardAfter, "discard-after", 0, "give up checkpoints above number `N`, after a message that asked for it")
+	f.StringVar(&report, "report", "", "write a JSON summary to `FILE` at the end")
 	return cmd
 }
 
@@ -166,14 +167,17 @@ func (e *Env) watch(ctx context.Context, running []*node.Running) error {
 			p.show(running)
 		case <-stopping:
 			stopping = nil
-			p.clear()
 			e.note("stopping: finishing what is open; again to leave at once")
 			go func() { _ = stopAll(running) }() // Wait has the errors
 		}
 	}
-	p.clear()
+	e.noBar()
 	for _, r := range running {
-		e.note("%s", r.Summary())
+		s := r.Progress()
+		e.note("%s", summaryLine(s))
+		if s.Dead > 0 {
+			e.note("dead letters: millrace dead ls --job %s", s.Job)
+		}
 	}
 	return exitcode.With(exitcode.Failed, errors.Join(errs...))
 }
