@@ -85,8 +85,10 @@ type driver struct {
 	crashMu  sync.Mutex
 	crashRng *rand.Rand
 	crashes  int
-	ops      int
-	log      []string
+	// recoveries counts the crashes during a recovery.
+	recoveries int
+	ops        int
+	log        []string
 }
 
 func (d *driver) fatalf(format string, args ...any) {
@@ -100,6 +102,11 @@ func (d *driver) options(fsys vfs.FS) topiclog.Options {
 	o.JournalFileBytes = 32 << 10
 	o.JournalMaxBytes = 256 << 10
 	o.GroupBytes = 16 << 10
+	if d.seed%2 == 0 {
+		// What a rewrite of the manifest writes down is what counts after a
+		// crash.
+		o = topiclog.RewriteAlways(o)
+	}
 	return o
 }
 
@@ -123,7 +130,45 @@ func (d *driver) inject(op vfs.Op) error {
 	return nil
 }
 
+// duringRecovery lets the machine crash again at some steps of the recovery and
+// checks what is left.
+func (d *driver) duringRecovery(fsys *vfs.MemFS, m *model, what string) {
+	clone := fsys.CrashClone(vfs.CrashOptions{UnsyncedPercent: 100})
+	var again []*vfs.MemFS
+	fault := vfs.NewFault(clone, vfs.InjectorFunc(func(op vfs.Op) error {
+		if op.Kind&(vfs.OpSync|vfs.OpSyncDir|vfs.OpRename|vfs.OpRemove) != 0 {
+			again = append(again, clone.CrashClone(vfs.CrashOptions{UnsyncedPercent: d.crashRng.IntN(101), Rand: d.crashRng}))
+		}
+		return nil
+	}))
+	s, err := topiclog.Open(d.options(fault))
+	if err != nil {
+		d.t.Errorf("seed %d, operation %d: %s: %v", d.seed, d.ops, what, err)
+		return
+	}
+	fault.SetInjector(nil)
+	if err := s.Close(); err != nil {
+		d.t.Errorf("seed %d: %s: closing: %v", d.seed, what, err)
+	}
+	for i, c := range again {
+		d.recoveries++
+		what := fmt.Sprintf("%s, then at step %d of the recovery", what, i)
+		s, err := topiclog.Open(d.options(c))
+		if err != nil {
+			d.t.Errorf("seed %d, operation %d: %s: %v", d.seed, d.ops, what, err)
+			return
+		}
+		d.compare(s, m, what)
+		if err := s.Close(); err != nil {
+			d.t.Errorf("seed %d: %s: closing: %v", d.seed, what, err)
+		}
+	}
+}
+
 func (d *driver) verifyCrash(fsys *vfs.MemFS, m *model, what string) {
+	if d.crashRng.IntN(8) == 0 {
+		d.duringRecovery(fsys, m, what)
+	}
 	s, err := topiclog.Open(d.options(fsys))
 	if err != nil {
 		d.t.Errorf("seed %d, operation %d: %s: %v", d.seed, d.ops, what, err)
@@ -508,7 +553,7 @@ func TestModel(t *testing.T) {
 				}
 			}
 			check(t, d.s.Close())
-			t.Logf("seed %d: %d operations, %d crashes", seed, d.ops, d.crashes)
+			t.Logf("seed %d: %d operations, %d crashes, %d more during recoveries", seed, d.ops, d.crashes, d.recoveries)
 		})
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math/bits"
 	"slices"
-	"time"
 
 	"github.com/millrace/millrace/storage/manifest"
 	"github.com/millrace/millrace/storage/segment"
@@ -20,9 +19,6 @@ const (
 	mergeFanIn    = 8
 	mergeMinBytes = 1 << 20   // smaller ones are one class
 	mergeMaxBytes = 256 << 20 // no larger ones are made
-	// mergeMaxSpan bounds the age difference within one, since retention lets
-	// go of a segment's records only when its youngest one is old.
-	mergeMaxSpan = 24 * time.Hour
 )
 
 // rewrite copies what partitions hold in some segments of a shard into one new
@@ -320,8 +316,7 @@ func (sh *shard) mergeable(stuck map[*segmentInfo]bool) []*segmentInfo {
 			size += seg.sizeBytes
 			same = same && class(seg) == class(run[0]) && seg.refs > 0
 		}
-		span := run[len(run)-1].maxAppendMs - run[0].minAppendMs
-		if same && size <= mergeMaxBytes && span <= mergeMaxSpan.Milliseconds() {
+		if same && size <= mergeMaxBytes {
 			return slices.Clone(run)
 		}
 	}

@@ -200,31 +200,3 @@ func TestCompactionKeepsDeletionOfPinnedKey(t *testing.T) {
 	}
 	check(t, s.Close())
 }
-
-// Merging puts old and new records into one file only within a day: retention
-// goes by files.
-func TestMergeDoesNotDelayRetention(t *testing.T) {
-	ctx := context.Background()
-	clock := &manualClock{wall: time.UnixMilli(1_700_000_000_000)}
-	o := small(vfs.NewMem())
-	o.Shards = 1
-	o.Clock = clock.clock()
-	s := open(t, o)
-	tp, err := s.CreateTopic(ctx, topiclog.TopicSpec{Name: "t", Partitions: 1, Config: map[string]string{"retention.ms": "3600000"}})
-	check(t, err)
-	id := tp.Partitions[0].ID
-	for i := range 100 {
-		_, err := s.Append(ctx, topiclog.AppendRequest{Partition: id, Batches: batch(t, fmt.Sprint(i))})
-		check(t, err)
-		check(t, s.Flush(ctx))
-		clock.pass(time.Hour / 2)
-		_, err = s.RunRetention(ctx)
-		check(t, err)
-	}
-	st, err := s.State(id)
-	check(t, err)
-	if oldest := (100 - st.Start) / 2; oldest > 26 {
-		t.Errorf("records of %d hours are left, retention is one hour", oldest)
-	}
-	check(t, s.Close())
-}
