@@ -222,10 +222,12 @@ func (o *output) checkTime(p *operator.Rows, v *batch.Vec, i int32) {
 		return
 	}
 	span := n.windows.Of(v.Int64(int(i)))
-	code := batch.Code("")
-	if wm := r.in.batch.Watermark; wm != nil && watermark.Late(wm[src], span.EndTime, n.latency) {
+	code, part := batch.Code(""), r.in.batch.Runs[r.runOf(src, 0)].Partition
+	// Invariant 7: the output's own watermark counts where the reader began at
+	// the position of another one.
+	if wm := r.in.batch.Watermark; wm != nil && watermark.Late(max(wm[src], o.tracker.Next(part).Watermark), span.EndTime, n.latency) {
 		code = batch.CodeLate
-	} else if part := r.in.batch.Runs[r.runOf(src, 0)].Partition; o.exch.bound[part] != batch.NoWatermark &&
+	} else if o.exch.bound[part] != batch.NoWatermark &&
 		watermark.Late(o.exch.bound[part], span.EndTime, n.latency) {
 		code = batch.CodeLateIdle
 	}

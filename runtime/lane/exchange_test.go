@@ -99,6 +99,12 @@ var timedSchema = lanetest.Schema("id", "BIGINT", "ts", "TIMESTAMP")
 // timed is GROUP BY a window of 10 s over the topic, whose row time is ts.
 func timed(t *testing.T, s *stage, p *lanetest.Process, topic *lanetest.Topic, clock slot.Clock, bounded bool) *life {
 	t.Helper()
+	return timedAnd(t, s, p, topic, clock, bounded, nil)
+}
+
+// timedAnd is timed with a further table, or nil.
+func timedAnd(t *testing.T, s *stage, p *lanetest.Process, topic *lanetest.Topic, clock slot.Clock, bounded bool, more *ledger.Table) *life {
+	t.Helper()
 	led, err := ledger.OpenLedger(context.Background(), p.Store())
 	if err != nil {
 		t.Fatal(err)
@@ -113,10 +119,16 @@ func timed(t *testing.T, s *stage, p *lanetest.Process, topic *lanetest.Topic, c
 	}}
 	tab := &ledger.Table{Name: "w", Exchange: true}
 	copy(tab.ID[:], "table-w")
+	outputs := []lane.OutputConfig{{Table: tab, Nodes: []graph.NodeID{1}, Exchange: s, Stage: job.Nodes[2], IdleTimeout: time.Minute}}
+	if more != nil {
+		sink := lanetest.Table(more.Name, timedSchema)
+		job.Nodes = append(job.Nodes, &graph.Node{ID: 3, Op: &graph.Sink{Table: sink}, Inputs: []graph.NodeID{0}, Schema: timedSchema, TimeColumn: 1})
+		outputs = append(outputs, lane.OutputConfig{Table: more, Nodes: []graph.NodeID{3}, Sink: p.Sink(more.Name, lanetest.SinkOptions{}), SinkTable: sink})
+	}
 	l.Lane, err = lane.New(lane.Config{Name: topic.Name, Fact: &ledger.Lane{ID: connector.LaneID{Topic: topic.ID}, Topic: topic.Name, Partitions: []int32{0, 1}},
 		Partitions: topic.Partitions(), Job: job, Sources: []graph.NodeID{0}, Source: p.Source(topic, lanetest.SourceOptions{Bounded: bounded, MaxRecords: 3}),
 		Book: l.book, DeadLetters: p.DeadLetters(), Slot: slot.New(slot.Options{Clock: clock}), Options: lane.Options{Linger: -1, RestartMin: time.Millisecond},
-		Outputs: []lane.OutputConfig{{Table: tab, Nodes: []graph.NodeID{1}, Exchange: s, Stage: job.Nodes[2], IdleTimeout: time.Minute}}})
+		Outputs: outputs, NewEnds: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,6 +170,31 @@ func TestLateRowsAreDecidedByTheirOwnPartition(t *testing.T) {
 	}
 	if s.moved[0].Watermark != batch.MaxWatermark || s.moved[1].Watermark != batch.MaxWatermark {
 		t.Errorf("watermarks at the end: %+v", s.moved)
+	}
+}
+
+// TestNewTableOnAnOldTopic: a table that is added later is read from the topic's
+// first record, which is not the first that the stage has seen. The stage gets
+// nothing twice, and what was late stays late.
+func TestNewTableOnAnOldTopic(t *testing.T) {
+	topic := lanetest.NewTopic("timed", timedSchema, 2)
+	topic.Append(0, timedRow(1, 50_000), timedRow(2, 45_000), timedRow(3, 41_000))
+	s, w := &stage{}, lanetest.NewWorld()
+	timed(t, s, w.Process(), topic, nil, true).await(t)
+	s.barrier()
+	topic.Truncate(0, 1)
+	topic.Append(0, timedRow(4, 42_000), timedRow(5, 60_000))
+	l := timedAnd(t, s, w.Process(), topic, nil, true, &ledger.Table{Name: "new", ID: tableID("new")})
+	l.await(t)
+	slices.Sort(s.rows)
+	if want := []string{"1@0/0.0", "5@0/4.0"}; !slices.Equal(s.rows, want) {
+		t.Errorf("handed over %v, want %v", s.rows, want)
+	}
+	if c := s.moved[0].Cursor; c.Counts.Read != 5 || c.Counts.Folded != 2 || c.Counts.Late != 3 {
+		t.Errorf("cursor %+v", c)
+	}
+	if got := w.Rows("new"); len(got) != 4 {
+		t.Errorf("the new table has %v", got)
 	}
 }
 

@@ -189,6 +189,9 @@ func (t *Tracker) Minutes(part int32) minutes {
 func (t *Tracker) End(part int32, next Position) {
 	p := &t.parts[part]
 	p.inside = false
+	// A reader that began elsewhere, for another output, has not seen all that
+	// this one has.
+	next.Watermark = max(next.Watermark, p.next.Watermark)
 	p.next = next
 	n := len(p.segs) - 1
 	if n == 0 {
