@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -27,8 +28,8 @@ import (
 //
 // OPS are names of operations joined by '+', or 'mutating', or 'any'. PATTERN is
 // a glob for the base name; one with a '/' is a part of the path instead. ERROR
-// is EIO unless given, ENOSPC, EROFS, EACCES, or KILL: the process gets SIGKILL
-// instead of doing the operation.
+// is EIO unless given, ENOSPC, EROFS, EACCES; or KILL: the process gets SIGKILL
+// instead of doing the operation; or HANG: the operation never returns.
 func filesystem() (fsys vfs.FS, done func(), err error) {
 	fsys, done = vfs.NewOS(), func() {}
 	var rules faultRules
@@ -62,12 +63,18 @@ func filesystem() (fsys vfs.FS, done func(), err error) {
 	return vfs.NewFault(fsys, rules), done, nil
 }
 
+// What a rule does instead of returning an error.
+var (
+	errKill = errors.New("SIGKILL")
+	errHang = errors.New("hang")
+)
+
 // faultRule fails some operations by their number.
 type faultRule struct {
 	kinds       vfs.OpKind
 	pattern     string
 	from, count int64
-	err         error // nil: SIGKILL
+	err         error // or one of the two below
 	seen        atomic.Int64
 }
 
@@ -93,9 +100,12 @@ func (r *faultRule) inject(op vfs.Op) error {
 	if r.from < 0 || i < r.from || i >= r.from+r.count {
 		return nil
 	}
-	if r.err == nil {
+	switch r.err {
+	case errKill:
 		// SIGKILL cannot be handled; nothing after this line runs.
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	case errHang:
 		select {}
 	}
 	return r.err
@@ -120,7 +130,7 @@ func parseFaultRule(text string) (*faultRule, error) {
 		"link": vfs.OpLink, "mkdir": vfs.OpMkdir, "sync-dir": vfs.OpSyncDir, "list": vfs.OpList, "stat": vfs.OpStat, "lock": vfs.OpLock,
 		"read": vfs.OpRead, "write": vfs.OpWrite, "sync": vfs.OpSync, "truncate": vfs.OpTruncate, "close": vfs.OpClose, "free-space": vfs.OpFreeSpace,
 	}
-	errs := map[string]error{"EIO": syscall.EIO, "ENOSPC": syscall.ENOSPC, "EROFS": syscall.EROFS, "EACCES": syscall.EACCES, "KILL": nil}
+	errs := map[string]error{"EIO": syscall.EIO, "ENOSPC": syscall.ENOSPC, "EROFS": syscall.EROFS, "EACCES": syscall.EACCES, "KILL": errKill, "HANG": errHang}
 	r := &faultRule{pattern: parts[1], count: 1, err: syscall.EIO}
 	for name := range strings.SplitSeq(parts[0], "+") {
 		k, ok := kinds[name]

@@ -39,6 +39,47 @@ func TestFirstSIGTERMCommits(t *testing.T) {
 	}
 }
 
+// TestSecondSIGTERMLeavesAtOnce: 143, and nothing is lost.
+func TestSecondSIGTERMLeavesAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.bin = millraceWithFaults(t)
+	w.produce("clicks", clicks(0, 500)...)
+	job := w.file("small.sql", copyJob())
+	// The first signal cannot be obeyed: the rename to a final name never returns.
+	w.faults("rename:part-*:0:HANG:all")
+	p := w.start(w.runArgs(job, "--set", "ROLL=1 h")...)
+	w.untilLedger(p, "out_t", "all rows are in open files", func(l control.TableLedger) bool { return l.Open == 500 })
+	p.terminate()
+	eventually(t, "it says that it is stopping", func() (bool, string) { return strings.Contains(p.stderr.String(), "stopping"), p.stderr.String() })
+	p.terminate()
+	if code := p.wait(); code != 143 {
+		t.Errorf("exit code %d\n%s", code, p.stderr.String())
+	}
+	w.env = nil
+	w.run(w.runArgs(job, "--set", "BOUNDED=latest-offset")...).must(t, 0)
+	compare(t, "out_t", w.table("out_t"), clickRows(0, 500))
+	w.run("ledger", "show", "--check").must(t, 0)
+}
+
+// TestStopThatCannotCommit: exit code 1 and why; the next run has everything.
+func TestStopThatCannotCommit(t *testing.T) {
+	w := newWorld(t)
+	w.bin = millraceWithFaults(t)
+	w.produce("clicks", clicks(0, 500)...)
+	job := w.file("small.sql", copyJob())
+	w.faults("rename:part-*:0:EIO:all")
+	p := w.start(w.runArgs(job, "--set", "ROLL=1 h")...)
+	w.untilLedger(p, "out_t", "all rows are in open files", func(l control.TableLedger) bool { return l.Open == 500 })
+	p.terminate()
+	if code := p.wait(); code != 1 || !strings.Contains(p.stderr.String(), "input/output error") || !strings.Contains(p.stderr.String(), "not committed") {
+		t.Errorf("exit code %d\n%s", code, p.stderr.String())
+	}
+	w.env = nil
+	w.run(w.runArgs(job, "--set", "BOUNDED=latest-offset")...).must(t, 0)
+	compare(t, "out_t", w.table("out_t"), clickRows(0, 500))
+	w.run("ledger", "show", "--check").must(t, 0)
+}
+
 // TestRunSaysWhatIsOpen: the progress line has the rows in open files and when
 // the next file comes; `jobs roll` commits them now.
 func TestRunSaysWhatIsOpen(t *testing.T) {

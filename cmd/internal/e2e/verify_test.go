@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"sort"
 	"strings"
@@ -25,8 +26,49 @@ func (w *world) verify(want *outcome) {
 	}
 	w.verifyLedger(want)
 	w.verifyDead(want)
+	w.verifyFolders(tables)
 	w.run("file", "verify", w.lake).must(w.t, 0)
 	w.run("log", "verify").must(w.t, 0)
+}
+
+// verifyFolders looks at what readers do not see: every partition of a table
+// that announces partitions is announced once the input has ended, and nothing
+// of dead attempts is left.
+func (w *world) verifyFolders(tables []string) {
+	w.t.Helper()
+	for _, table := range tables {
+		dir := filepath.Join(w.lake, table)
+		announced := map[string]bool{}
+		var parts, left []string
+		err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			rel, _ := filepath.Rel(dir, p)
+			switch {
+			case strings.HasPrefix(rel, ".staging"):
+				if !d.IsDir() && d.Name() != "owner" {
+					left = append(left, rel)
+				}
+			case d.Name() == "_SUCCESS":
+				announced[filepath.Dir(rel)] = true
+			case strings.HasPrefix(d.Name(), "hr="):
+				parts = append(parts, rel)
+			}
+			return nil
+		})
+		if err != nil {
+			w.t.Error(err)
+		}
+		for _, p := range parts {
+			if !announced[p] {
+				w.t.Errorf("table %s: partition %s has no _SUCCESS although its input has ended", table, p)
+			}
+		}
+		if len(left) > 0 {
+			w.t.Errorf("table %s: %d files of dead attempts are left, the first: %s", table, len(left), left[0])
+		}
+	}
 }
 
 func (w *world) verifyLedger(want *outcome) {
@@ -34,6 +76,7 @@ func (w *world) verifyLedger(want *outcome) {
 	var got struct{ Tables []control.TableLedger }
 	w.ask(&got, "ledger", "show")
 	lines := map[string]string{}
+	emitted := map[string]int64{}
 	for _, l := range got.Tables {
 		if want.accounts[l.Table] == nil {
 			continue
@@ -41,6 +84,7 @@ func (w *world) verifyLedger(want *outcome) {
 		if l.Open != 0 || l.Lost != 0 || l.Records != l.Read {
 			w.t.Errorf("ledger: %+v has open, lost or uncounted rows", l)
 		}
+		emitted[l.Table] += l.Emitted
 		lines[l.Table+", "+l.Topic] = account{l.Read, l.Written, l.Folded, l.Filtered, l.Dead, l.Late}.String()
 	}
 	for table, topics := range want.accounts {
@@ -50,6 +94,15 @@ func (w *world) verifyLedger(want *outcome) {
 				w.t.Errorf("ledger: table %s: %s, want %s", key, lines[key], a)
 			}
 			delete(lines, key)
+		}
+	}
+	for table, rows := range want.rows {
+		folded := int64(0)
+		for _, a := range want.accounts[table] {
+			folded += a.folded
+		}
+		if n := int64(rows.total()); folded > 0 && emitted[table] != n {
+			w.t.Errorf("ledger: table %s: %d rows emitted, want %d", table, emitted[table], n)
 		}
 	}
 	for key, l := range lines {

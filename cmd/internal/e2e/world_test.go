@@ -29,7 +29,19 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	dir := t.TempDir()
+	dir, err := os.MkdirTemp("", "millrace-e2e-world-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("everything is left in %s", dir)
+			return
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
 	return &world{t: t, bin: millrace(t), dir: dir, data: filepath.Join(dir, "data"), lake: filepath.Join(dir, "lake")}
 }
 
