@@ -72,9 +72,6 @@ func comparisons() []*Function {
 
 func comparison(name string, op cmpOp, doc string, ex ...Example) *Function {
 	f := &Function{Name: name, Syntax: []string{"a " + name + " b"}, Category: CatComparison, Infix: true, Doc: doc, Examples: ex}
-	if name == "<>" {
-		f.Aliases = []string{"!="}
-	}
 	f.Bind = func(args []Arg) (Bound, error) {
 		if err := count(name, args, 2, 2); err != nil {
 			return Bound{}, err
