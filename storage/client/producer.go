@@ -164,6 +164,11 @@ func (p *Producer) Produce(ctx context.Context, r ProducerRecord, done func(Resu
 		}
 		return fmt.Errorf("producing to topic %s: %w", r.Topic, err)
 	}
+	// Most batches of many partitions stay small; one that does not will
+	// probably be full.
+	if b.builder.Size() > limit/8 {
+		b.builder.Grow(limit)
+	}
 	b.bytes += size
 	p.pending += size
 	if done != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -21,7 +22,6 @@ type Builder struct {
 
 	raw       []byte // HeaderSize bytes for the header, then the records
 	packed    []byte // the same, compressed
-	scratch   []byte
 	count     int32
 	lastDelta int32
 	baseTime  int64
@@ -102,6 +102,14 @@ func (b *Builder) AppendAt(offsetDelta int32, timestampMs int64, key, value []by
 	b.lastDelta = offsetDelta
 	b.maxTime = max(b.maxTime, timestampMs)
 	return nil
+}
+
+// Grow makes room for a batch of n bytes before compression, so that a batch that
+// becomes that large is not copied as it grows.
+func (b *Builder) Grow(n int) {
+	if n > cap(b.raw) {
+		b.raw = slices.Grow(b.raw, n-len(b.raw))
+	}
 }
 
 // Count is the number of records appended since Reset.
@@ -186,7 +194,7 @@ func (b *Builder) pack() ([]byte, error) {
 		}
 		return b.stream(b.gzip, buf, records)
 	case Snappy:
-		b.packed = packSnappy(b.packed, records, &b.scratch)
+		b.packed = packSnappy(b.packed, records)
 		return b.packed, nil
 	case LZ4:
 		buf := bytes.NewBuffer(b.packed)

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
+	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/snappy"
 )
 
@@ -71,14 +73,17 @@ func unpackSnappyBlock(dst, block []byte, limit int) ([]byte, error) {
 	return dst[:start+size], nil
 }
 
-// packSnappy appends in, framed, to dst. scratch is reused between calls.
-func packSnappy(dst, in []byte, scratch *[]byte) []byte {
+// packSnappy appends in, framed, to dst. It uses the fast encoder: on JSON events
+// the better one takes two thirds longer to save three hundredths.
+func packSnappy(dst, in []byte) []byte {
 	dst = append(dst, xerialHeader...)
 	for len(in) > 0 {
 		n := min(len(in), xerialBlockBytes)
-		*scratch = snappy.Encode((*scratch)[:cap(*scratch)], in[:n])
-		dst = binary.BigEndian.AppendUint32(dst, uint32(len(*scratch)))
-		dst = append(dst, *scratch...)
+		at := len(dst) + 4
+		dst = slices.Grow(dst, 4+s2.MaxEncodedLen(n))
+		block := s2.EncodeSnappy(dst[at:cap(dst)], in[:n])
+		dst = binary.BigEndian.AppendUint32(dst, uint32(len(block)))
+		dst = dst[:at+len(block)]
 		in = in[n:]
 	}
 	return dst

@@ -88,6 +88,11 @@ func Create(fsys vfs.FS, path string, o Options) (*Writer, error) {
 		return nil, fmt.Errorf("creating segment: %w", err)
 	}
 	w := newWriter(fsys, path, f, o)
+	if o.Kind == Mixed {
+		// Room for what triggers a write and some batches more. Memory of this
+		// size begins at a page, as vfs.DirectAlign asks.
+		w.buf = make([]byte, 0, flushBytes+flushBytes/2)
+	}
 	w.buf = append(w.buf, make([]byte, dataStart)...)
 	w.opts.Meta.encode(w.buf)
 	w.opts.Meta.encode(w.buf[fileHeaderSize:])
@@ -211,8 +216,8 @@ func (w *Writer) Append(partition uint64, batches []byte, appendTimeMs int64) (R
 		w.buf = append(w.buf, rest[:n]...)
 		w.pos = e.End()
 		rest = rest[n:]
-		if len(w.buf) >= flushBytes {
-			if err := w.flush(); err != nil {
+		if len(w.buf) >= flushBytes && w.opts.Kind == Mixed {
+			if err := w.flushBlocks(); err != nil {
 				return r, err
 			}
 		}
@@ -379,6 +384,18 @@ func (w *Writer) publish() {
 }
 
 func (w *Writer) flush() error { return w.flushAt(w.pos) }
+
+// flushBlocks writes the whole blocks in the buffer of a mixed segment, which
+// begins at a block of the file, and keeps the rest: so the filesystem can write
+// them past the page cache.
+func (w *Writer) flushBlocks() error {
+	n := len(w.buf) &^ (vfs.DirectAlign - 1)
+	if _, err := w.file.f.WriteAt(w.buf[:n], w.pos-int64(len(w.buf))); err != nil {
+		return w.fail(fmt.Errorf("writing segment: %w", err))
+	}
+	w.buf = w.buf[:copy(w.buf, w.buf[n:])]
+	return nil
+}
 
 // flushAt writes the buffer so that it ends at the position end.
 func (w *Writer) flushAt(end int64) error {

@@ -26,6 +26,7 @@ func NewOS() FS { return osFS{} }
 type osFile struct {
 	*os.File
 	dontCache atomic.Bool
+	direct    directFile
 }
 
 func openOS(name string, flag int) (File, error) {
@@ -167,6 +168,12 @@ func readPID(f *os.File) int {
 // SetDontCache implements CacheHinter.
 func (f *osFile) SetDontCache(on bool) { f.dontCache.Store(on) }
 
+// Close implements File.
+func (f *osFile) Close() error {
+	f.direct.close()
+	return f.File.Close()
+}
+
 // ReadAt implements File.
 func (f *osFile) ReadAt(p []byte, off int64) (int, error) {
 	n := 0
@@ -193,6 +200,13 @@ func (f *osFile) ReadAt(p []byte, off int64) (int, error) {
 // WriteAt implements File.
 func (f *osFile) WriteAt(p []byte, off int64) (int, error) {
 	n := 0
+	if f.dontCache.Load() && isDirect(p, off) {
+		m, err := f.direct.writeAt(f.File, p, off)
+		if err != nil {
+			return m, &fs.PathError{Op: "write", Path: f.Name(), Err: err}
+		}
+		n = m
+	}
 	for n < len(p) && f.dontCache.Load() {
 		m, err := pwriteDontCache(f.File, p[n:], off+int64(n))
 		switch {
@@ -227,7 +241,7 @@ func (f *osFile) Preallocate(offset, length int64) error {
 	zeros := make([]byte, min(length, zeroChunk))
 	for length > 0 {
 		n := min(length, int64(len(zeros)))
-		if _, err := f.File.WriteAt(zeros[:n], offset); err != nil {
+		if _, err := f.WriteAt(zeros[:n], offset); err != nil {
 			return err
 		}
 		offset += n

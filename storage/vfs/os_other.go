@@ -4,6 +4,15 @@ package vfs
 
 import "os"
 
+// directFile is not supported here.
+type directFile struct{}
+
+func isDirect([]byte, int64) bool { return false }
+
+func (*directFile) writeAt(*os.File, []byte, int64) (int, error) { return 0, nil }
+
+func (*directFile) close() {}
+
 func renameNoReplace(_, _ string) error { return ErrNotSupported }
 
 func fdatasync(f *os.File) error { return f.Sync() }

@@ -65,11 +65,16 @@ type File interface {
 	SyncData() error
 }
 
+// DirectAlign is the unit, in bytes, of position, length and memory address in
+// which writes can bypass the page cache altogether; see CacheHinter.
+const DirectAlign = 4096
+
 // CacheHinter is implemented by files that can leave the page cache alone.
 type CacheHinter interface {
 	// SetDontCache says that what ReadAt and WriteAt move from now on is not
 	// worth keeping in the page cache. Where that is not possible it does
-	// nothing.
+	// nothing. Writes of whole DirectAlign blocks from memory that is aligned
+	// alike then go to the disk without a copy.
 	SetDontCache(on bool)
 }
 

@@ -1,8 +1,10 @@
 package vfs_test
 
 import (
+	"bytes"
 	"errors"
 	"math/rand/v2"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -332,5 +334,54 @@ func TestAllocate(t *testing.T) {
 			}
 		}
 		check(t, f.Close())
+	}
+}
+
+// Writes with the hint, aligned or not, leave the same bytes, in any order and
+// over one another.
+func TestDirectWrites(t *testing.T) {
+	fsys := vfs.NewUncached(vfs.NewOS())
+	name := filepath.Join(t.TempDir(), "f")
+	f, err := fsys.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	const size = 1 << 20
+	want := make([]byte, size)
+	if err := f.Preallocate(0, size); err != nil {
+		t.Fatal(err)
+	}
+	mem := make([]byte, 256<<10)
+	for range 200 {
+		for i := range mem {
+			mem[i] = byte(rng.Uint32())
+		}
+		n, off, shift := rng.IntN(len(mem)/2), rng.IntN(size-len(mem)), rng.IntN(8)
+		if rng.IntN(3) > 0 {
+			n, off, shift = n&^(vfs.DirectAlign-1), off&^(vfs.DirectAlign-1), 0
+		}
+		p := mem[shift : shift+n]
+		if m, err := f.WriteAt(p, int64(off)); err != nil || m != n {
+			t.Fatalf("writing %d bytes at %d: %d, %v", n, off, m, err)
+		}
+		copy(want[off:], p)
+		got := make([]byte, n)
+		if _, err := f.ReadAt(got, int64(off)); err != nil || !bytes.Equal(got, p) {
+			t.Fatalf("reading %d bytes at %d back: %v", n, off, err)
+		}
+	}
+	if err := f.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := vfs.ReadFile(vfs.NewOS(), name)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("the file differs: %d bytes, %v", len(got), err)
+	}
+	if _, err := f.WriteAt(mem[:vfs.DirectAlign], 0); err == nil {
+		t.Error("writing to a closed file")
 	}
 }

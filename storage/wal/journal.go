@@ -156,6 +156,7 @@ func (j *Journal) adopt(rf foundFile) (vfs.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening journal file: %w", err)
 	}
+	vfs.SetDontCache(f, true) // it is read again only after a restart
 	if rf.headerLost {
 		var b [fileHeaderSize]byte
 		h := fileHeader{store: j.opts.Store, shard: j.opts.Shard, number: rf.number, size: rf.size}
@@ -185,6 +186,7 @@ func (j *Journal) create(size int64) (*file, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating journal file: %w", err)
 	}
+	vfs.SetDontCache(f, true)
 	err = f.Preallocate(0, size)
 	if err == nil {
 		h := fileHeader{store: j.opts.Store, shard: j.opts.Shard, number: number, size: size}
