@@ -31,8 +31,9 @@ func fileCommand(e *Env) *cobra.Command {
 		Long: `Reads every value of Parquet files with another library than the one that wrote
 them, and compares counts and statistics with what is there. A path is a file or
 a folder, whose whole tree is read. Exit 1 when a file is not as it should be.`,
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return e.fileVerify(cmd, args) },
+		Example: "  millrace file verify lake/",
+		Args:    cobra.MinimumNArgs(1),
+		RunE:    func(cmd *cobra.Command, args []string) error { return e.fileVerify(cmd, args) },
 	})
 	return cmd
 }
@@ -71,7 +72,7 @@ func (e *Env) fileVerify(cmd *cobra.Command, args []string) error {
 		rows, bytes = rows+r.Rows, bytes+r.Bytes
 		reports = append(reports, r)
 	}
-	summary := fmt.Sprintf("%d files, %d rows, %d bytes: all as they should be", len(reports), rows, bytes)
+	summary := fmt.Sprintf("%s, %s, %s: all as they should be", output.Count(len(reports), "file"), output.Count(rows, "row"), output.Size(bytes))
 	if bad > 0 {
 		summary = fmt.Sprintf("%d of %d files are not as they should be", bad, len(reports))
 	}
@@ -100,8 +101,11 @@ func (e *Env) fileVerify(cmd *cobra.Command, args []string) error {
 // parquetFiles are the Parquet files below a path, staging folders left out.
 func parquetFiles(path string) ([]string, error) {
 	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usage("no file or folder %s", path)
+	}
 	if err != nil {
-		return nil, exitcode.With(exitcode.Input, err)
+		return nil, exitcode.With(exitcode.Environment, err)
 	}
 	if !info.IsDir() {
 		return []string{path}, nil
@@ -157,7 +161,8 @@ func logCommand(e *Env) *cobra.Command {
 		Long: `Scans every file of the log store in --data, which no process may own meanwhile.
 Exit 1 when something is damaged. --repair takes damaged records out, so that
 readers go on behind them; what is taken out is named.`,
-		Args: cobra.NoArgs,
+		Example: "  millrace log verify --data millrace-data",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return e.logVerify(cmd.Context(), cmd, repair)
 		},
@@ -170,9 +175,13 @@ readers go on behind them; what is taken out is named.`,
 func (e *Env) logVerify(ctx context.Context, cmd *cobra.Command, repair bool) error {
 	dir := filepath.Join(e.data, "log")
 	if _, err := os.Stat(dir); err != nil {
-		return exitcode.With(exitcode.Input, fmt.Errorf("no log store in %s: %w", e.data, err))
+		return usage("there is no log store in the data directory %s", e.data)
 	}
 	rep, err := topiclog.Verify(ctx, topiclog.Options{FS: vfs.NewOS(), Dir: dir}, repair)
+	var owned *topiclog.OwnedError
+	if errors.As(err, &owned) {
+		return exitcode.With(exitcode.Environment, fmt.Errorf("process %d owns the data directory %s; stop it first", owned.PID, e.data))
+	}
 	if err != nil {
 		return exitcode.With(exitcode.Environment, err)
 	}

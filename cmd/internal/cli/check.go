@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -40,8 +41,9 @@ func checkCommand(e *Env) *cobra.Command {
 		Long: `Checks SQL files without touching any system: every error of a file in one go,
 with its place, its cause and a way out. A path is a file, a folder, or dir/...
 for a whole tree. Exit 2 when there are errors (with --strict, also warnings).`,
-		Example: "  millrace check job.sql -f ddl/",
-		Args:    cobra.MinimumNArgs(1),
+		Example: `  millrace check job.sql -f ddl/
+  millrace check jobs/... --strict -o json`,
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := e.compileOffline(&job, args, compile.Options{Mode: compile.ModeCheck})
 			if err != nil {
@@ -81,8 +83,11 @@ for a whole tree. Exit 2 when there are errors (with --strict, also warnings).`,
 func explainCommand(e *Env) *cobra.Command {
 	var job jobFlags
 	cmd := &cobra.Command{
-		Use:     "explain JOB.sql",
-		Short:   "the plan: lanes, keyed stages, state, slot groups",
+		Use:   "explain JOB.sql",
+		Short: "the plan of a job: its lanes, keyed stages and state",
+		Long: `Compiles a job and prints its plan as bound and as optimized, the job graph, the
+lanes (one a source table) with what they write and feed, and the state that
+keyed stages hold. Nothing is read or written. -o json also has the slot groups.`,
 		Example: "  millrace explain job.sql -f ddl/",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -101,15 +106,52 @@ func explainCommand(e *Env) *cobra.Command {
 			}
 			if f == output.JSON {
 				return output.WriteEnvelope(e.Stdout, output.Envelope{Command: commandName(cmd), Ok: true,
-					Summary: fmt.Sprintf("%d lanes, %d stateful operators", len(x.Lanes), len(x.State)),
+					Summary: output.Count(len(x.Lanes), "lane") + ", " + output.Count(len(x.State), "stateful operator"),
 					Result:  map[string]any{"plan": x.Text, "lanes": x.Lanes, "slot_groups": groups, "state": x.State}})
 			}
-			fmt.Fprintln(e.Stdout, strings.TrimRight(x.Text, "\n"))
-			return nil
+			_, err = fmt.Fprint(e.Stdout, explainText(x))
+			return err
 		},
 	}
 	job.register(cmd)
 	return cmd
+}
+
+// explainText is the plan and, in words, what runs.
+func explainText(x *compile.Explain) string {
+	var b strings.Builder
+	b.WriteString(strings.TrimRight(x.Text, "\n") + "\n\n== Lanes ==\n")
+	for _, l := range x.Lanes {
+		fmt.Fprintf(&b, "  %s (%s), reads %s\n", l.Table, l.Connector, strings.Join(l.Columns, ", "))
+		if l.Watermark != "" {
+			fmt.Fprintf(&b, "    watermark %s\n", l.Watermark)
+		}
+		if len(l.Direct) > 0 {
+			fmt.Fprintf(&b, "    writes %s\n", strings.Join(l.Direct, ", "))
+		}
+		if len(l.Keyed) > 0 {
+			fmt.Fprintf(&b, "    feeds %s\n", strings.Join(l.Keyed, ", "))
+		}
+	}
+	if len(x.State) == 0 {
+		return b.String()
+	}
+	b.WriteString("\n== State ==\n")
+	for _, s := range x.State {
+		fmt.Fprintf(&b, "  %s (%s)", s.Path, s.Kind)
+		if s.SinkTable != "" {
+			fmt.Fprintf(&b, ", for %s", s.SinkTable)
+		}
+		b.WriteByte('\n')
+		if len(s.Keys) > 0 {
+			fmt.Fprintf(&b, "    by %s\n", strings.Join(s.Keys, ", "))
+		}
+		if s.WindowMs > 0 {
+			fmt.Fprintf(&b, "    window of %v\n", time.Duration(s.WindowMs)*time.Millisecond)
+		}
+		fmt.Fprintf(&b, "    holds %s\n", strings.Join(s.Slots, ", "))
+	}
+	return b.String()
 }
 
 // slotGroup is a group of lanes before any traffic was seen.
@@ -138,9 +180,9 @@ func explainErrorCommand(e *Env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			page, near, ok := diag.Explain(args[0])
 			if !ok {
-				err := fmt.Errorf("there is no code %q", args[0])
+				err := fmt.Errorf("there is no code %q; a code stands in brackets behind error or warning", args[0])
 				if near != "" {
-					err = fmt.Errorf("%w; did you mean %q?", err, near)
+					err = fmt.Errorf("there is no code %q; did you mean %q?", args[0], near)
 				}
 				return exitcode.With(exitcode.Input, err)
 			}

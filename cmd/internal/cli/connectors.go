@@ -28,10 +28,10 @@ func connectorsCommand(e *Env) *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
-		&cobra.Command{Use: "ls", Short: "list connectors", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+		&cobra.Command{Use: "ls", Short: "list connectors", Example: "  millrace connectors ls", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
 			return e.connectorsLs(cmd)
 		}},
-		&cobra.Command{Use: "describe NAME", Short: "a connector's options, types and guarantee", Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
+		&cobra.Command{Use: "describe NAME", Short: "a connector's options, types and guarantee", Example: "  millrace connectors describe filesystem", Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
 			return e.connectorsDescribe(cmd, args[0])
 		}},
 	)
@@ -49,7 +49,7 @@ func (e *Env) connectorsLs(cmd *cobra.Command) error {
 		s := c.Spec()
 		list = append(list, map[string]any{"connector": s.Name, "source": s.Source, "sink": s.Sink, "formats": formatNames(s), "summary": s.Summary})
 	}
-	return e.result(cmd, fmt.Sprintf("%d connectors", len(list)), map[string]any{"connectors": list}, func(r *output.Rows) error {
+	return e.result(cmd, output.Count(len(list), "connector"), map[string]any{"connectors": list}, func(r *output.Rows) error {
 		for _, c := range list {
 			if err := r.Write(output.Text(c["connector"].(string)), output.Text(yes(c["source"].(bool))), output.Text(yes(c["sink"].(bool))),
 				output.Text(strings.Join(c["formats"].([]string), ", ")), output.Text(c["summary"].(string))); err != nil {

@@ -28,9 +28,9 @@ func deadCommand(e *Env) *cobra.Command {
 }
 
 func deadFlags(cmd *cobra.Command, q *control.DeadQuery) {
-	cmd.Flags().StringVar(&q.Job, "job", "", "only of this job")
-	cmd.Flags().StringVar(&q.Reason, "reason", "", "only with this reason")
-	cmd.Flags().Int64Var(&q.Limit, "limit", 0, "at most so many")
+	cmd.Flags().StringVar(&q.Job, "job", "", "only of job `NAME`")
+	cmd.Flags().StringVar(&q.Reason, "reason", "", "only with this `REASON`, such as type_mismatch")
+	cmd.Flags().Int64Var(&q.Limit, "limit", 0, "at most `N` of them; 0: all")
 }
 
 // collectDead reads all matching dead letters; there are few.
@@ -46,8 +46,11 @@ func collectDead(ctx context.Context, api control.API, q control.DeadQuery) ([]c
 func deadLs(e *Env) *cobra.Command {
 	var q control.DeadQuery
 	cmd := &cobra.Command{
-		Use:     "ls [TABLE]",
-		Short:   "list dead letters",
+		Use:   "ls [TABLE]",
+		Short: "list dead letters with their reasons",
+		Long: `Lists rows that no table could hold, with the record they came from, as
+PARTITION:OFFSET of the topic, and the reason. Late rows are listed too; the ledger
+counts them apart.`,
 		Example: "  millrace dead ls push --reason type_mismatch",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -59,7 +62,7 @@ func deadLs(e *Env) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return e.result(cmd, fmt.Sprintf("%d dead letters", len(records)), map[string]any{"records": records}, func(r *output.Rows) error {
+				return e.result(cmd, output.Count(len(records), "dead letter"), map[string]any{"records": records}, func(r *output.Rows) error {
 					for _, d := range records {
 						state := ""
 						if d.Replayed {
@@ -73,7 +76,7 @@ func deadLs(e *Env) *cobra.Command {
 						}
 					}
 					return nil
-				}, "TABLE", "TOPIC", "OFFSET", "REASON", "COLUMN", "MESSAGE", "STATE")
+				}, "TABLE", "TOPIC", "RECORD", "REASON", "COLUMN", "MESSAGE", "STATE")
 			})
 		},
 	}
@@ -111,7 +114,7 @@ func deadShow(e *Env) *cobra.Command {
 					return exitcode.With(exitcode.Input, errors.New("no such dead letter; see: millrace dead ls "+args[0]))
 				}
 				if e.out == string(output.JSON) {
-					return e.done(cmd, fmt.Sprintf("%d dead letters", len(records)), map[string]any{"records": records})
+					return e.done(cmd, output.Count(len(records), "dead letter"), map[string]any{"records": records})
 				}
 				for _, r := range records {
 					printDead(e, &r)
@@ -160,10 +163,14 @@ through a corrected SQL file. A row that can be written now is written exactly
 once and counted as replayed; one that fails again stays a dead letter, with
 one attempt more. The records themselves come from the dead letter, so that
 they can be replayed long after the topic has dropped them.`,
-		Example: "  millrace dead replay push job.sql -f ddl/",
-		Args:    cobra.RangeArgs(1, 2),
+		Example: `  millrace dead replay push
+  millrace dead replay push fixed.sql -f ddl/`,
+		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Table = args[0]
+			if len(args) == 1 && len(job.ddl) > 0 {
+				return usage("-f goes with a job file: millrace dead replay %s JOB.sql -f ...", args[0])
+			}
 			if len(args) == 2 {
 				var err error
 				if r.Files, err = job.read(args[1:]); err != nil {
@@ -179,11 +186,11 @@ they can be replayed long after the topic has dropped them.`,
 				if err != nil {
 					return err
 				}
-				return e.done(cmd, fmt.Sprintf("replayed %d rows of table %s: %d written, %d dead again, %d filtered", got.Rows, got.Table, got.Written, got.Dead, got.Filtered), got)
+				return e.done(cmd, fmt.Sprintf("replayed %s of table %s: %d written, %d dead again, %d filtered", output.Count(got.Rows, "row"), got.Table, got.Written, got.Dead, got.Filtered), got)
 			})
 		},
 	}
 	job.register(cmd)
-	cmd.Flags().StringVar(&r.Job, "job", "", "the job that the table belongs to")
+	cmd.Flags().StringVar(&r.Job, "job", "", "the `NAME` of the job that writes the table, where several do")
 	return cmd
 }

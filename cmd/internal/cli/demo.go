@@ -28,6 +28,8 @@ purpose, and the job is killed (SIGKILL) in its middle, to show that nothing is
 lost or doubled. Every figure that is printed is of this run.
 
 --keep DIR leaves the data directory, the tables and the SQL files in DIR.`,
+		Example: `  millrace demo
+  millrace demo --events 200000 --keep demo`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if events < 1 {
@@ -36,8 +38,8 @@ lost or doubled. Every figure that is printed is of this run.
 			return e.demo(cmd.Context(), events, keep)
 		},
 	}
-	cmd.Flags().IntVar(&events, "events", 20000, "how many events")
-	cmd.Flags().StringVar(&keep, "keep", "", "leave everything in this folder, which must be new or empty")
+	cmd.Flags().IntVar(&events, "events", 20000, "make `N` events, hour by hour")
+	cmd.Flags().StringVar(&keep, "keep", "", "leave everything in `DIR`, which must be new or empty")
 	return cmd
 }
 

@@ -23,8 +23,8 @@ type jobFlags struct {
 }
 
 func (j *jobFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVarP(&j.ddl, "file", "f", nil, "a file or folder of DDL, read before the job; may be repeated")
-	cmd.Flags().StringArrayVar(&j.set, "set", nil, "a variable for ${NAME} in the files, NAME=VALUE; may be repeated")
+	cmd.Flags().StringArrayVarP(&j.ddl, "file", "f", nil, "DDL file or folder at `PATH`, read before the job; may be repeated")
+	cmd.Flags().StringArrayVar(&j.set, "set", nil, "`NAME=VALUE` for ${NAME} in the files; may be repeated")
 }
 
 // variables are the --set values.

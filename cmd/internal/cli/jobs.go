@@ -30,14 +30,19 @@ func jobsLs(e *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "ls",
 		Short: "list the jobs of the data directory",
-		Args:  cobra.NoArgs,
+		Long: `Lists the jobs of the data directory. LAG counts records that are not read yet,
+OPEN the rows that wait in files not committed yet, NEXT FILE says when the first of
+these is due. Lanes that do not run are named on stderr with the reason; -o json has
+every lane and table.`,
+		Example: "  millrace jobs ls",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return e.withAPI(cmd, func(ctx context.Context, api control.API) error {
 				jobs, err := api.Jobs(ctx)
 				if err != nil {
 					return err
 				}
-				return e.result(cmd, fmt.Sprintf("%d jobs", len(jobs)), map[string]any{"jobs": jobs}, func(r *output.Rows) error {
+				return e.result(cmd, output.Count(len(jobs), "job"), map[string]any{"jobs": jobs}, func(r *output.Rows) error {
 					for _, j := range jobs {
 						var open, dead, lag int64
 						var next *time.Time
@@ -54,12 +59,21 @@ func jobsLs(e *Env) *cobra.Command {
 						if next != nil {
 							when = "in " + max(time.Until(*next), 0).Round(time.Second).String()
 						}
-						if err := r.Write(output.Text(j.Name), output.Text(j.State), output.Number(len(j.Tables)), output.Number(lag), output.Number(open), output.Text(when), output.Number(dead)); err != nil {
+						unread := output.Number(lag)
+						if j.Started.IsZero() { // nobody looks at the topics
+							unread = output.Cell{Text: "-", Right: true}
+						}
+						if err := r.Write(output.Text(j.Name), output.Text(j.State), output.Number(len(j.Tables)), unread, output.Number(open), output.Text(when), output.Number(dead)); err != nil {
 							return err
+						}
+						for _, l := range j.Lanes {
+							if l.Error != "" {
+								e.note("job %s: lane %s is %s: %s", j.Name, l.Lane, l.State, l.Error)
+							}
 						}
 					}
 					return nil
-				}, "JOB", "STATE", "TABLES", "LAG", "OPEN ROWS", "NEXT FILE", "DEAD")
+				}, "JOB", "STATE", "TABLES", "LAG", "OPEN", "NEXT FILE", "DEAD")
 			})
 		},
 	}
@@ -69,14 +83,17 @@ func jobsRoll(e *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "roll JOB",
 		Short: "commit now what waits in open files",
-		Args:  cobra.ExactArgs(1),
+		Long: `Finishes the files that a running job has open and commits them, and returns when
+that is done: their rows are then visible to readers.`,
+		Example: "  millrace jobs roll github-events",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return e.withAPI(cmd, func(ctx context.Context, api control.API) error {
 				r, err := api.Roll(ctx, args[0])
 				if err != nil {
 					return err
 				}
-				return e.done(cmd, fmt.Sprintf("job %s: %d rows in %d files committed", r.Job, r.Rows, r.Files), r)
+				return e.done(cmd, fmt.Sprintf("job %s: %s, with the results of %s read, committed", r.Job, output.Count(r.Files, "file"), output.Count(r.Rows, "row")), r)
 			})
 		},
 	}
@@ -87,7 +104,11 @@ func jobsResume(e *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume JOB --lane LANE",
 		Short: "let a stopped or quarantined lane go on",
-		Args:  cobra.ExactArgs(1),
+		Long: `A lane that fails again and again is quarantined and tried every ten minutes; one
+that needs a decision is stopped. Resume tries it now. --skip-lost is the decision
+to go on behind records that are gone from the topic; they are counted as lost.`,
+		Example: "  millrace jobs resume github-events --lane PushEvent",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req.Job = args[0]
 			if req.Lane == "" {
@@ -101,7 +122,7 @@ func jobsResume(e *Env) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&req.Lane, "lane", "", "the lane's name")
+	cmd.Flags().StringVar(&req.Lane, "lane", "", "the lane's `NAME`, as jobs ls -o json has it")
 	cmd.Flags().BoolVar(&req.SkipLost, "skip-lost", false, "go on behind records that are gone, and count them as lost")
 	return cmd
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/cmd/internal/exitcode"
 	"github.com/millrace/millrace/cmd/internal/output"
 	"github.com/millrace/millrace/jobs/control"
+	"github.com/millrace/millrace/sql/diag"
 )
 
 func ledgerCommand(e *Env) *cobra.Command {
@@ -34,8 +35,13 @@ func ledgerShow(e *Env) *cobra.Command {
 
   read = written + folded + filtered + dead + late + open
 
-folded rows went into a keyed stage (whose results are EMITTED), open rows wait
-in files that are not committed yet. --check exits 1 when the equation does not hold.`,
+All of these count rows read from the topic, so that they add up: a row that UNNEST
+turned into three is written once. folded rows went into a keyed stage, whose results
+are EMITTED; open rows wait in files that are not committed yet; REPLAYED rows were
+dead and have been written since; LOST records were gone before they could be read.
+--check exits 1 when the equation does not hold.`,
+		Example: `  millrace ledger show
+  millrace ledger show sales --check -o json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			table := ""
@@ -53,11 +59,11 @@ in files that are not committed yet. --check exits 1 when the equation does not 
 				switch {
 				case len(tables) > 0:
 				case table != "" && job != "":
-					return usage("no table %s of job %s in the ledger", table, job)
+					return usage("the ledger has no table %q of a job %q", table, job)
 				case table != "":
-					return usage("no table %s in the ledger", table)
+					return e.unknownTable(ctx, api, table)
 				case job != "":
-					return usage("no table of job %s in the ledger", job)
+					return usage("the ledger has no table of a job %q; see: millrace jobs ls", job)
 				}
 				wrong := 0
 				for i := range tables {
@@ -101,6 +107,22 @@ in files that are not committed yet. --check exits 1 when the equation does not 
 		},
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "exit 1 when the equation does not hold")
-	cmd.Flags().StringVar(&job, "job", "", "only the tables of this job")
+	cmd.Flags().StringVar(&job, "job", "", "only the tables of job `NAME`")
 	return cmd
+}
+
+// unknownTable says that the ledger has no such table, and the nearest.
+func (e *Env) unknownTable(ctx context.Context, api control.API, table string) error {
+	all, err := api.Ledger(ctx, "")
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, t := range all {
+		names = append(names, t.Table)
+	}
+	if near, ok := diag.Nearest(table, names); ok {
+		return usage("the ledger has no table %q; did you mean %q?", table, near)
+	}
+	return usage("the ledger has no table %q; see: millrace ledger show", table)
 }

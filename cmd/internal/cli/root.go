@@ -36,18 +36,30 @@ Start here:  millrace demo`,
 	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
 	f := root.PersistentFlags()
-	f.StringVar(&e.data, "data", DefaultData, "data directory: the embedded log and the jobs' state")
-	f.StringVarP(&e.out, "output", "o", "", "output format: table, wide, json, jsonl, csv")
-	f.StringVarP(&e.config, "config", "c", "", "configuration file; ./"+ConfigFile+" where there is one")
-	f.StringVar(&e.progress, "progress", "auto", "progress on stderr: auto, bar, plain, json, none")
+	f.StringVar(&e.data, "data", DefaultData, "`DIR` of the embedded log and the jobs' state")
+	f.StringVarP(&e.out, "output", "o", "", "`FORMAT` of the result: table, wide, json, jsonl, csv")
+	f.StringVarP(&e.config, "config", "c", "", "configuration `FILE`; ./"+ConfigFile+" where there is one")
+	f.StringVar(&e.progress, "progress", "auto", "`HOW` progress is shown on stderr: auto, bar, plain, json, none")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return exitcode.With(exitcode.Input, flagError(cmd, err))
 	})
-	root.AddCommand(
-		demoCommand(e), checkCommand(e), explainCommand(e), explainErrorCommand(e), previewCommand(e),
-		runCommand(e), sqlCommand(e), jobsCommand(e), topicsCommand(e), deadCommand(e), ledgerCommand(e),
-		fileCommand(e), logCommand(e), connectorsCommand(e), versionCommand(e), docsCommand(e),
-	)
+	root.AddGroup(&cobra.Group{ID: "daily", Title: "Every day:"}, &cobra.Group{ID: "things", Title: "Topics, jobs and what they wrote:"})
+	for group, commands := range map[string][]*cobra.Command{
+		"daily":  {demoCommand(e), checkCommand(e), explainCommand(e), explainErrorCommand(e), previewCommand(e), runCommand(e), sqlCommand(e)},
+		"things": {topicsCommand(e), jobsCommand(e), deadCommand(e), ledgerCommand(e), fileCommand(e), logCommand(e), connectorsCommand(e)},
+		"":       {versionCommand(e), docsCommand(e)},
+	} {
+		for _, c := range commands {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "help" {
+			c.Short = "help about a command"
+		}
+	}
 	strict(root)
 	return root
 }

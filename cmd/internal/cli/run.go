@@ -38,7 +38,7 @@ The process owns the data directory meanwhile; other commands given the same
 --data talk to it.`,
 		Example: `  millrace run job.sql -f ddl/
   millrace run job.sql -f ddl/ --set BOUNDED=latest-offset --report report.json`,
-		Args:    cobra.MinimumNArgs(1),
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			set, err := job.variables()
 			if err != nil {
@@ -72,7 +72,7 @@ func (e *Env) dryRun(cmd *cobra.Command, job *jobFlags, args []string) error {
 		if err := c.Err(); err != nil {
 			return err
 		}
-		fmt.Fprintln(e.Stdout, c.Unit.Explain.Text)
+		fmt.Fprint(e.Stdout, explainText(c.Unit.Explain))
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"sort"
 	"strings"
 
@@ -26,9 +25,10 @@ func topicsCommand(e *Env) *cobra.Command {
 func topicsLs(e *Env) *cobra.Command {
 	var internal bool
 	cmd := &cobra.Command{
-		Use:   "ls",
-		Short: "list topics",
-		Args:  cobra.NoArgs,
+		Use:     "ls",
+		Short:   "list topics with their numbers of records",
+		Example: "  millrace topics ls",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return e.withAPI(cmd, func(ctx context.Context, api control.API) error {
 				all, err := api.Topics(ctx)
@@ -41,7 +41,7 @@ func topicsLs(e *Env) *cobra.Command {
 						topics = append(topics, t)
 					}
 				}
-				return e.result(cmd, fmt.Sprintf("%d topics", len(topics)), map[string]any{"topics": topics}, func(r *output.Rows) error {
+				return e.result(cmd, output.Count(len(topics), "topic"), map[string]any{"topics": topics}, func(r *output.Rows) error {
 					for _, t := range topics {
 						var records, bytes int64
 						for _, p := range t.Partitions {
@@ -65,7 +65,11 @@ func topicsDescribe(e *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "describe TOPIC",
 		Short: "a topic's partitions, bounds and options",
-		Args:  cobra.ExactArgs(1),
+		Long: `Shows for each partition of a topic the offset of the earliest record that can be
+read, the offset that the next record will get, and its size. Options that differ
+from the defaults go to stderr.`,
+		Example: "  millrace topics describe clicks",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return e.withAPI(cmd, func(ctx context.Context, api control.API) error {
 				t, err := api.Topic(ctx, args[0])
@@ -82,7 +86,7 @@ func topicsDescribe(e *Env) *cobra.Command {
 						e.note("%s = %s", k, t.Config[k])
 					}
 				}
-				return e.result(cmd, fmt.Sprintf("topic %s, %d partitions", t.Name, len(t.Partitions)), t, func(r *output.Rows) error {
+				return e.result(cmd, "topic "+t.Name+", "+output.Count(len(t.Partitions), "partition"), t, func(r *output.Rows) error {
 					for _, p := range t.Partitions {
 						if err := r.Write(output.Number(p.Partition), output.Number(p.Earliest), output.Number(p.Latest), output.Number(p.Bytes)); err != nil {
 							return err
@@ -114,12 +118,12 @@ func topicsCreate(e *Env) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return e.done(cmd, fmt.Sprintf("topic %s has %d partitions", t.Name, len(t.Partitions)), t)
+				return e.done(cmd, "topic "+t.Name+" has "+output.Count(len(t.Partitions), "partition"), t)
 			})
 		},
 	}
-	cmd.Flags().IntVar(&partitions, "partitions", 1, "number of partitions")
-	cmd.Flags().StringArrayVar(&config, "config", nil, "an option of the topic, KEY=VALUE; may be repeated")
+	cmd.Flags().IntVar(&partitions, "partitions", 1, "make `N` partitions")
+	cmd.Flags().StringArrayVar(&config, "config", nil, "an option of the topic, `KEY=VALUE`; may be repeated")
 	cmd.Flags().BoolVar(&ifNotExists, "if-not-exists", false, "say nothing if it is there already")
 	return cmd
 }
@@ -127,12 +131,15 @@ func topicsCreate(e *Env) *cobra.Command {
 func topicsRm(e *Env) *cobra.Command {
 	var yes, force bool
 	cmd := &cobra.Command{
-		Use:   "rm TOPIC",
+		Use:   "rm TOPIC --yes",
 		Short: "remove a topic and its records",
-		Args:  cobra.ExactArgs(1),
+		Long: `Removes a topic with all its records. A topic that a job reads is kept unless
+--force is given; a job that runs then reads it to its end and commits first.`,
+		Example: "  millrace topics rm clicks --yes",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !yes {
-				return usage("this removes every record of topic %s; say --yes", args[0])
+				return usage("this removes topic %s and every record of it; say --yes", args[0])
 			}
 			return e.withAPI(cmd, func(ctx context.Context, api control.API) error {
 				if err := api.DeleteTopic(ctx, control.DeleteTopic{Name: args[0], Force: force}); err != nil {
@@ -142,8 +149,8 @@ func topicsRm(e *Env) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "really")
-	cmd.Flags().BoolVar(&force, "force", false, "also while a job reads it")
+	cmd.Flags().BoolVar(&yes, "yes", false, "yes, remove it")
+	cmd.Flags().BoolVar(&force, "force", false, "also when a job reads it")
 	return cmd
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -30,14 +31,19 @@ func topicsConsume(e *Env) *cobra.Command {
   --range end         what is written from now on
   --range +n, -n      the first, the last n of each partition
   --range o1:o2       offsets from o1 up to, not including, o2
-  --range @t1:t2      by timestamp: RFC 3339, a date, or -48h`,
-		Example: "  millrace topics consume clicks --range -10 -o jsonl",
-		Args:    cobra.ExactArgs(1),
+  --range @t1:t2      by timestamp: RFC 3339, a date, or -48h
+
+-o table has what people look for, with times in UTC; -o wide, jsonl and csv have
+every field, with timestamps in ms since 1970.`,
+		Example: `  millrace topics consume clicks --range -10
+  millrace topics consume clicks --range @-1h:end -o jsonl | jq .value`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := readrange.Parse(rng, e.Now()); err != nil {
+			r, err := readrange.Parse(rng, e.Now())
+			if err != nil {
 				return exitcode.With(exitcode.Input, err)
 			}
-			out, err := newRecordWriter(e)
+			out, err := newRecordWriter(e, r.Endless())
 			if err != nil {
 				return err
 			}
@@ -52,9 +58,9 @@ func topicsConsume(e *Env) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&rng, "range", "start:end", "which records")
-	cmd.Flags().Int32SliceVar(&partitions, "partition", nil, "only these partitions")
-	cmd.Flags().Int64Var(&limit, "limit", 0, "stop after this many records")
+	cmd.Flags().StringVar(&rng, "range", "start:end", "print this `RANGE`")
+	cmd.Flags().Int32SliceVar(&partitions, "partition", nil, "print only these `PARTITIONS`, such as 0,2")
+	cmd.Flags().Int64Var(&limit, "limit", 0, "stop after `N` records; 0: no limit")
 	return cmd
 }
 
@@ -102,22 +108,32 @@ func consumed(topic string, r *control.Record) consumedRecord {
 // recordWriter prints consumed records in the format asked for.
 type recordWriter struct {
 	rows *output.Rows
-	line *json.Encoder
-	buf  *bufio.Writer
-	live bool
+	// people: a table for people, with readable times and without what is the
+	// same in each row.
+	people bool
+	line   *json.Encoder
+	buf    *bufio.Writer
+	live   bool
 }
 
-func newRecordWriter(e *Env) (*recordWriter, error) {
+// newRecordWriter makes a writer; endless says that records are waited for,
+// which must be seen as they come.
+func newRecordWriter(e *Env, endless bool) (*recordWriter, error) {
 	f, err := e.format()
 	if err != nil {
 		return nil, err
 	}
-	w := &recordWriter{live: e.StdoutTerminal}
-	if f.ForRows(e.StdoutTerminal) == output.JSONL {
+	w := &recordWriter{live: endless && e.StdoutTerminal}
+	switch f.ForRows(e.StdoutTerminal) {
+	case output.JSONL:
 		w.buf = bufio.NewWriterSize(e.Stdout, 64<<10)
 		w.line = json.NewEncoder(w.buf)
 		w.line.SetEscapeHTML(false)
 		return w, nil
+	case output.Table:
+		w.people = true
+		w.rows, err = e.rows("PARTITION", "OFFSET", "TIME", "KEY", "VALUE")
+		return w, err
 	}
 	w.rows, err = e.rows("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 	return w, err
@@ -131,12 +147,18 @@ func (w *recordWriter) write(topic string, r *control.Record) error {
 		}
 		return w.buf.Flush()
 	}
-	headers, err := json.Marshal(c.Headers)
-	if err != nil {
-		return err
+	var err error
+	if w.people {
+		at := time.UnixMilli(c.Timestamp).UTC().Format("2006-01-02T15:04:05.000Z")
+		err = w.rows.Write(output.Number(c.Partition), output.Number(c.Offset), output.Text(at), bytesCell(r.Key), bytesCell(r.Value))
+	} else {
+		var headers []byte
+		if headers, err = json.Marshal(c.Headers); err != nil {
+			return err
+		}
+		err = w.rows.Write(output.Text(topic), output.Number(c.Partition), output.Number(c.Offset), output.Number(c.Timestamp),
+			bytesCell(r.Key), bytesCell(r.Value), output.Cell{Text: string(headers), JSON: headers})
 	}
-	err = w.rows.Write(output.Text(topic), output.Number(c.Partition), output.Number(c.Offset), output.Number(c.Timestamp),
-		bytesCell(r.Key), bytesCell(r.Value), output.Cell{Text: string(headers), JSON: headers})
 	if err != nil || !w.live {
 		return err
 	}

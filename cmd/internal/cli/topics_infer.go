@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/cmd/internal/exitcode"
+	"github.com/millrace/millrace/cmd/internal/output"
 	"github.com/millrace/millrace/connectors/format/infer"
 	"github.com/millrace/millrace/jobs/control"
 	"github.com/millrace/millrace/sql/syntax"
@@ -49,13 +50,17 @@ It is a draft to be read and edited; schemas are never guessed while a job runs.
 			if err != nil {
 				return err
 			}
-			e.note("%d records, %d rows, %d empty, %d malformed", draft.Records, draft.Rows, draft.Empty, draft.Malformed)
+			summary := fmt.Sprintf("%s, %s, %d empty, %d malformed", output.Count(draft.Records, "record"), output.Count(draft.Rows, "row"), draft.Empty, draft.Malformed)
+			if e.out == string(output.JSON) {
+				return e.done(cmd, summary, map[string]any{"table": table, "ddl": draft.DDL, "records": draft.Records, "rows": draft.Rows, "empty": draft.Empty, "malformed": draft.Malformed})
+			}
+			e.note("%s", summary)
 			_, err = fmt.Fprint(e.Stdout, draft.DDL)
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&rng, "range", "-1000", "which records of each partition")
-	cmd.Flags().StringVar(&table, "table", "", "the table's name; the topic's by default")
-	cmd.Flags().Int64Var(&limit, "limit", 100_000, "at most so many records")
+	cmd.Flags().StringVar(&rng, "range", "-1000", "look at this `RANGE` of each partition; see: millrace topics consume --help")
+	cmd.Flags().StringVar(&table, "table", "", "call the table `NAME`; by default as the topic")
+	cmd.Flags().Int64Var(&limit, "limit", 100_000, "look at no more than `N` records")
 	return cmd
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/cmd/internal/exitcode"
+	"github.com/millrace/millrace/cmd/internal/output"
 	"github.com/millrace/millrace/connectors/format/jsonfmt"
 	"github.com/millrace/millrace/jobs/control"
 )
@@ -30,11 +31,12 @@ func topicsProduce(e *Env) *cobra.Command {
 		Long: `Appends records read from stdin to a topic and returns when all of them are
 durable. A topic that is not there is made.
 
-  -i jsonl          each line is a value
+  -i jsonl          each line is a value, as it is; empty lines are passed over
   -i json-envelope  each line is {"key","value","value_base64","headers","timestamp","partition"},
                     what 'topics consume -o jsonl' prints; timestamp in ms since 1970`,
-		Example: "  millrace topics produce clicks -i jsonl < clicks.jsonl",
-		Args:    cobra.ExactArgs(1),
+		Example: `  millrace topics produce clicks -i jsonl < clicks.jsonl
+  echo '{"key":"ann","value":{"item":"shoes"}}' | millrace topics produce clicks -i json-envelope`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := e.Stdin
 			name := "stdin"
@@ -64,13 +66,13 @@ durable. A topic that is not there is made.
 				if err != nil {
 					return err
 				}
-				return e.done(cmd, fmt.Sprintf("%d records, %d bytes, durable in %.3f s", p.Records, p.Bytes, p.Seconds), p)
+				return e.done(cmd, fmt.Sprintf("%s, %s, durable in %.3f s", output.Count(p.Records, "record"), output.Size(p.Bytes), p.Seconds), p)
 			})
 		},
 	}
-	cmd.Flags().StringVarP(&format, "input", "i", "jsonl", "input format: jsonl, json-envelope")
-	cmd.Flags().StringVarP(&file, "file", "f", "", "read this file instead of stdin")
-	cmd.Flags().IntVar(&partitions, "partitions", 1, "partitions of the topic if it is made now")
+	cmd.Flags().StringVarP(&format, "input", "i", "jsonl", "`FORMAT` of the input: jsonl, json-envelope")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "read `FILE` instead of stdin")
+	cmd.Flags().IntVar(&partitions, "partitions", 1, "make the topic, if it is new, with `N` partitions")
 	return cmd
 }
 
@@ -83,7 +85,7 @@ func ensureTopic(ctx context.Context, e *Env, api control.API, name string, part
 	}
 	t, err := api.CreateTopic(ctx, control.CreateTopic{Name: name, Partitions: partitions, IfNotExists: true})
 	if err == nil {
-		e.note("topic %s is new; it has %d partitions", t.Name, len(t.Partitions))
+		e.note("topic %s is new; it has %s", t.Name, output.Count(len(t.Partitions), "partition"))
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/mattn/go-runewidth"
@@ -42,9 +43,11 @@ type Rows struct {
 	csv    *csv.Writer
 	keys   [][]byte
 	// table rows wait for the widths of those to come
-	held  [][]Cell
-	width int
-	n     int
+	held   [][]Cell
+	widths []int
+	headed bool
+	width  int
+	n      int
 }
 
 // MaxTableRows is how many rows a table holds back to find its column
@@ -96,7 +99,7 @@ func (r *Rows) Write(row ...Cell) error {
 	}
 	r.held = append(r.held, append([]Cell(nil), row...))
 	if len(r.held) >= MaxTableRows {
-		return r.flushTable()
+		r.flushTable()
 	}
 	return nil
 }
@@ -124,11 +127,14 @@ func (r *Rows) object(row []Cell) error {
 	return r.w.WriteByte('}')
 }
 
-// Flush makes what was written so far visible, except rows that a table
-// holds back.
+// Flush makes what was written so far visible. A table's columns are then as
+// wide as those rows need, and wider rows to come are out of line.
 func (r *Rows) Flush() error {
-	if r.csv != nil {
+	switch r.format {
+	case CSV:
 		r.csv.Flush()
+	case Table:
+		r.flushTable()
 	}
 	return r.w.Flush()
 }
@@ -147,9 +153,7 @@ func (r *Rows) Close() error {
 		}
 		r.w.WriteString("]\n")
 	case Table:
-		if err := r.flushTable(); err != nil {
-			return err
-		}
+		r.flushTable()
 	}
 	return r.w.Flush()
 }
@@ -157,18 +161,22 @@ func (r *Rows) Close() error {
 // Count is the number of rows written.
 func (r *Rows) Count() int { return r.n }
 
-func (r *Rows) flushTable() error {
-	widths := make([]int, len(r.cols))
-	for i, c := range r.cols {
-		widths[i] = runewidth.StringWidth(c)
+// flushTable prints the rows held back, the head before the first of them.
+func (r *Rows) flushTable() {
+	if r.widths == nil {
+		for _, c := range r.cols {
+			r.widths = append(r.widths, runewidth.StringWidth(c))
+		}
 	}
 	for _, row := range r.held {
 		for i, c := range row {
-			widths[i] = max(widths[i], runewidth.StringWidth(c.shown()))
+			r.widths[i] = max(r.widths[i], runewidth.StringWidth(c.shown()))
 		}
 	}
+	widths := slices.Clone(r.widths)
 	shrink(widths, r.width)
-	if r.n == len(r.held) { // the first rows: print the head
+	if !r.headed {
+		r.headed = true
 		var head []Cell
 		for _, c := range r.cols {
 			head = append(head, Text(c))
@@ -179,7 +187,6 @@ func (r *Rows) flushTable() error {
 		r.line(row, widths)
 	}
 	r.held = r.held[:0]
-	return nil
 }
 
 func (c Cell) shown() string {

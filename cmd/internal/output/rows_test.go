@@ -67,3 +67,22 @@ func TestEmptyTables(t *testing.T) {
 		}
 	}
 }
+
+func TestTableFlushes(t *testing.T) {
+	var b strings.Builder
+	r := NewRows(&b, Table, 0, "k", "v")
+	for _, row := range [][2]string{{"one", "x"}, {"a", "y"}} {
+		if err := r.Write(Text(row[0]), Text(row[1])); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Flush(); err != nil || !strings.HasSuffix(b.String(), row[1]+"\n") {
+			t.Fatalf("%q (%v)", b.String(), err)
+		}
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := b.String(), "k    v\none  x\na    y\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
