@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mattn/go-runewidth"
+
 	"github.com/millrace/millrace/connectors/format/scalar"
 	"github.com/millrace/millrace/runtime/types"
 )
@@ -139,12 +141,18 @@ func (w *writer) seen(s *stat) string {
 	for i, k := range kinds {
 		if len(kinds) > 1 {
 			kinds[i] = fmt.Sprintf("%s %d", k, s.kinds[k])
+			if i > 0 { // the odd ones are what one wants to look at
+				kinds[i] += " at " + s.firstOf[k].String()
+			}
 		}
 	}
 	if _, ok := s.timeForm(w.standard); ok {
 		kinds[0] = "string of a date or time"
 	}
 	parts = append(parts, strings.Join(kinds, " and "))
+	if s.digits > bigintDigits {
+		parts = append(parts, "beyond BIGINT at "+s.longest.String())
+	}
 	if s.nulls > 0 {
 		parts = append(parts, fmt.Sprintf("null %d", s.nulls))
 	}
@@ -212,12 +220,13 @@ func (w *writer) watermark() line {
 func (w *writer) print(lines []line) {
 	width := 0
 	for _, l := range lines {
-		if n := len(l.text); n <= 60 {
+		if n := runewidth.StringWidth(l.text); n <= 60 {
 			width = max(width, n)
 		}
 	}
 	for _, l := range lines {
-		fmt.Fprintf(&w.b, "%-*s  -- %s\n", width, l.text, l.comment)
+		pad := max(0, width-runewidth.StringWidth(l.text))
+		fmt.Fprintf(&w.b, "%s%s  -- %s\n", l.text, strings.Repeat(" ", pad), l.comment)
 	}
 }
 

@@ -29,6 +29,10 @@ func (d *decider) fields(o *objectStat) (out []types.Field) {
 	return out
 }
 
+// bigintDigits is the most digits that integers of a BIGINT column have; a
+// number of so many that does not fit counts as longer.
+const bigintDigits = 19
+
 func (d *decider) typeOf(s *stat) types.Type {
 	kinds := make([]string, 0, len(s.kinds))
 	for k := range s.kinds {
@@ -40,7 +44,7 @@ func (d *decider) typeOf(s *stat) types.Type {
 		return types.NewBoolean()
 	case "integer":
 		switch {
-		case s.digits <= 19:
+		case s.digits <= bigintDigits:
 			return types.NewBigInt()
 		case s.digits <= types.MaxPrecision:
 			return types.NewDecimal(types.MaxPrecision, 0)
@@ -146,8 +150,14 @@ func (s *stat) merge(o *stat) {
 	s.values += o.values
 	s.nulls += o.nulls
 	s.min, s.max = min(s.min, o.min), max(s.max, o.max)
-	s.digits, s.frac = max(s.digits, o.digits), max(s.frac, o.frac)
+	if o.digits > s.digits {
+		s.digits, s.longest = o.digits, o.longest
+	}
+	s.frac = max(s.frac, o.frac)
 	for k, n := range o.kinds {
+		if s.kinds[k] == 0 {
+			s.firstOf[k] = o.firstOf[k]
+		}
 		s.kinds[k] += n
 	}
 	for f, n := range o.fits {

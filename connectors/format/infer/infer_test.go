@@ -140,11 +140,11 @@ func TestStatement(t *testing.T) {
 -- Malformed records, left out: 1, the first at 0:3: text ends too early, at byte 6.
 CREATE TABLE ` + "`my topic`" + ` (
   id BIGINT,                                               -- 100%, integer, 0:0
-  ` + "`user`" + ` STRING,                                           -- 100%, string 2 and integer 1, 0:0
+  ` + "`user`" + ` STRING,                                           -- 100%, string 2 and integer 1 at 0:1, 0:0
   ts BIGINT,                                               -- 100%, integer, 0:0
   tags ARRAY<STRING>,                                      -- 33.3%, array, 0:0
   pos ROW<                                                 -- 66.7%, object, 0:0
-    lat DOUBLE,                                            -- 100%, integer 1 and number 1, 0:0
+    lat DOUBLE,                                            -- 100%, integer 1 and number 1 at 0:0, 0:0
     lon STRING>,                                           -- only null seen
   ` + "`new col`" + ` BOOLEAN,                                       -- 33.3%, boolean, 0:1
   nothing STRING,                                          -- only null seen

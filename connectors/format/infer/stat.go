@@ -28,9 +28,11 @@ type stat struct {
 	nulls   int64
 	values  int64 // other than null
 	kinds   map[string]int64
+	firstOf map[string]place // by kind
 	// integers
 	min, max float64
-	digits   int // of the longest integer
+	digits   int   // of the longest integer
+	longest  place // where it was seen first
 	// fits counts strings by the form of time they have, see forms.
 	fits   map[form]int64
 	frac   int // most fraction digits of a time
@@ -45,7 +47,7 @@ type objectStat struct {
 }
 
 func newStat(name string) *stat {
-	return &stat{name: name, kinds: map[string]int64{}, fits: map[form]int64{}, min: math.Inf(1), max: math.Inf(-1)}
+	return &stat{name: name, kinds: map[string]int64{}, firstOf: map[string]place{}, fits: map[form]int64{}, min: math.Inf(1), max: math.Inf(-1)}
 }
 
 // add takes one value into account.
@@ -60,17 +62,17 @@ func (s *stat) add(v *value, at place, depth int) {
 	s.values++
 	switch v.kind {
 	case 't':
-		s.kinds["boolean"]++
+		s.saw("boolean", at)
 	case '0':
-		s.addNumber(v.text)
+		s.addNumber(v.text, at)
 	case '"':
-		s.kinds["string"]++
+		s.saw("string", at)
 		for f, n := range formsOf(v.text) {
 			s.fits[f]++
 			s.frac = max(s.frac, n)
 		}
 	case '[':
-		s.kinds["array"]++
+		s.saw("array", at)
 		if depth >= maxDepth {
 			return
 		}
@@ -82,7 +84,7 @@ func (s *stat) add(v *value, at place, depth int) {
 			s.elem.add(e, at, depth+1)
 		}
 	case '{':
-		s.kinds["object"]++
+		s.saw("object", at)
 		if depth >= maxDepth {
 			return
 		}
@@ -93,22 +95,32 @@ func (s *stat) add(v *value, at place, depth int) {
 	}
 }
 
-func (s *stat) addNumber(text []byte) {
+func (s *stat) addNumber(text []byte, at place) {
 	if bytes.ContainsAny(text, ".eE") {
-		s.kinds["number"]++
+		s.saw("number", at)
 		if _, ok := scalar.Float64(text); !ok {
-			s.kinds["number beyond DOUBLE"]++
+			s.saw("number beyond DOUBLE", at)
 		}
 		return
 	}
-	s.kinds["integer"]++
+	s.saw("integer", at)
 	x, _ := strconv.ParseFloat(string(text), 64)
 	s.min, s.max = min(s.min, x), max(s.max, x)
 	n := len(bytes.TrimLeft(text, "-"))
 	if _, ok := scalar.Int(text); !ok {
 		n = max(n, 20) // more than BIGINT holds
 	}
-	s.digits = max(s.digits, n)
+	if n > s.digits {
+		s.digits, s.longest = n, at
+	}
+}
+
+// saw counts a value of a kind.
+func (s *stat) saw(kind string, at place) {
+	if s.kinds[kind] == 0 {
+		s.firstOf[kind] = at
+	}
+	s.kinds[kind]++
 }
 
 func (o *objectStat) add(v *value, at place, depth int) {
