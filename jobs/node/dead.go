@@ -9,7 +9,6 @@ import (
 
 	"github.com/millrace/millrace/jobs/control"
 	"github.com/millrace/millrace/runtime/ledger"
-	"github.com/millrace/millrace/runtime/offsets"
 	"github.com/millrace/millrace/storage/record"
 	"github.com/millrace/millrace/storage/topiclog"
 )
@@ -102,8 +101,9 @@ type deadIdentity struct {
 // deadRecords are the merged dead letters of a job, in the order in which they
 // first came.
 func (n *Node) deadRecords(ctx context.Context, rec jobRecord, d *deadTopic) ([]control.DeadRecord, error) {
-	done := n.replayedOffsets(rec, d)
-	book := n.ledger.Book(ledger.Scope{Job: rec.ID, Generation: rec.Generation})
+	done := n.replayDone(rec)
+	scope := ledger.Scope{Job: rec.ID, Generation: rec.Generation}
+	book := n.ledger.Book(scope)
 	shown := map[string]string{} // by table id
 	for _, t := range book.Tables() {
 		shown[t.ID.String()] = shownTable(t)
@@ -111,8 +111,12 @@ func (n *Node) deadRecords(ctx context.Context, rec jobRecord, d *deadTopic) ([]
 	at := map[deadIdentity]int{}
 	var out []control.DeadRecord
 	err := d.each(ctx, func(r *record.Record, v *deadValue) error {
-		if v.Job != rec.ID.String() {
-			return nil // dead.topic may be shared
+		if !v.of(scope) {
+			return nil // the topic may be shared, and outlives generations
+		}
+		key, err := v.key()
+		if err != nil {
+			return err
 		}
 		id := deadIdentity{v.TableID, v.TopicID, v.Partition, v.Offset}
 		i, seen := at[id]
@@ -137,18 +141,8 @@ func (n *Node) deadRecords(ctx context.Context, rec jobRecord, d *deadTopic) ([]
 			}
 		}
 		// A failed replay has an entry behind the one that it disposed of.
-		x.Replayed = done[v.TableID].Contains(r.Offset)
+		x.Replayed = r.Offset < done[replayKey{key.table, replaySource(d.topic.ID, v.Topic)}]
 		return nil
 	})
 	return out, err
-}
-
-// replayedOffsets are, by table id, the offsets of the dead-letter topic that
-// replays have written.
-func (n *Node) replayedOffsets(rec jobRecord, d *deadTopic) map[string]offsets.Set {
-	out := map[string]offsets.Set{}
-	for table, set := range n.replayDone(rec, d) {
-		out[table.String()] = set
-	}
-	return out
 }

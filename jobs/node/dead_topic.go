@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/lane"
+	"github.com/millrace/millrace/runtime/ledger"
 	"github.com/millrace/millrace/storage/record"
 	"github.com/millrace/millrace/storage/topiclog"
 )
@@ -52,7 +53,7 @@ type deadField struct {
 }
 
 // deadTopic is one job's dead letters: lane.DeadLetters over a topic, with an
-// index of what is durable above the positions that lanes still ask about.
+// index of what is durable above the resume positions.
 type deadTopic struct {
 	store *topiclog.Store
 	topic topiclog.Topic
@@ -60,7 +61,7 @@ type deadTopic struct {
 
 	mu      sync.Mutex
 	builder record.Builder
-	index   map[deadKey]map[int64]*lane.DeadRecord
+	index   deadIndex
 }
 
 // deadKey is what durable entries are asked for by.
@@ -73,24 +74,39 @@ var _ lane.DeadLetters = (*deadTopic)(nil)
 
 // openDeadTopic opens a job's dead-letter topic, made at first use, and reads
 // what is in it. Dead letters are kept until somebody removes them.
-func openDeadTopic(ctx context.Context, store *topiclog.Store, name string, now func() time.Time) (*deadTopic, error) {
+func openDeadTopic(ctx context.Context, store *topiclog.Store, name string, now func() time.Time, resume resumeFunc) (*deadTopic, error) {
 	t, err := ownTopic(ctx, store, name, map[string]string{
 		"retention.ms": "-1", "max.message.bytes": fmt.Sprint(deadMaxBatch),
 	})
 	if err != nil {
 		return nil, err
 	}
-	d := &deadTopic{store: store, topic: t, now: now, index: map[deadKey]map[int64]*lane.DeadRecord{}}
+	if t.Settings.Compact || t.Settings.Durability != topiclog.Fsync {
+		return nil, inputError(fmt.Errorf("topic %s cannot take dead letters: it needs 'cleanup.policy' = 'delete' and 'millrace.durability' = 'fsync'", name))
+	}
+	d := &deadTopic{store: store, topic: t, now: now, index: newDeadIndex(resume)}
 	d.builder.Codec = record.Zstd
 	err = d.each(ctx, func(_ *record.Record, v *deadValue) error {
 		key, err := v.key()
 		if err != nil {
 			return err
 		}
-		d.add(key, v.Offset, v.Rows, batch.Code(v.Reason), v.Column)
+		d.index.add(v.scope(), key, v.Offset, v.Rows, batch.Code(v.Reason), v.Column)
 		return nil
 	})
 	return d, err
+}
+
+// scope is the job and generation that an entry belongs to.
+func (v *deadValue) scope() ledger.Scope {
+	job, _ := parseUUID(v.Job) // another form belongs to no job
+	return ledger.Scope{Job: job, Generation: v.Generation}
+}
+
+// of reports whether an entry is a job's and generation's: the topic may be
+// shared, and it outlives generations.
+func (v *deadValue) of(s ledger.Scope) bool {
+	return v.Generation == s.Generation && v.Job == s.Job.String()
 }
 
 // key parses the ids of an entry.
@@ -127,34 +143,6 @@ func (d *deadTopic) each(ctx context.Context, f func(*record.Record, *deadValue)
 	return nil
 }
 
-// add merges an entry into the index; the caller holds mu, or is alone.
-func (d *deadTopic) add(k deadKey, offset int64, rows []int32, reason batch.Code, column string) {
-	byOffset := d.index[k]
-	if byOffset == nil {
-		byOffset = map[int64]*lane.DeadRecord{}
-		d.index[k] = byOffset
-	}
-	r := byOffset[offset]
-	if r == nil {
-		r = &lane.DeadRecord{Partition: k.partition, Offset: offset}
-		byOffset[offset] = r
-	}
-	if rows == nil {
-		r.Whole = true
-		r.Rows = []lane.DeadRow{{Reason: reason, Column: column}}
-		return
-	}
-	if r.Whole {
-		return
-	}
-	for _, i := range rows {
-		at, found := slices.BinarySearchFunc(r.Rows, i, func(x lane.DeadRow, i int32) int { return int(x.Index - i) })
-		if !found {
-			r.Rows = slices.Insert(r.Rows, at, lane.DeadRow{Index: i, Reason: reason, Column: column})
-		}
-	}
-}
-
 // raw is the record as it came.
 func (v *deadValue) raw() connector.RawRecord {
 	r := connector.RawRecord{Key: v.Key, Value: v.Value, TimestampMillis: v.Timestamp}
@@ -178,26 +166,18 @@ func (d *deadTopic) entry(ctx context.Context, offset int64) (*deadValue, error)
 }
 
 // failedAgain lists the entries at or above an offset of this topic that a
-// replay for a table has found dead again.
-func (d *deadTopic) failedAgain(ctx context.Context, table connector.UUID, from int64) ([]lane.DeadRecord, error) {
-	var out []lane.DeadRecord
+// replay from a source for a table has found dead again.
+func (d *deadTopic) failedAgain(ctx context.Context, table, source connector.UUID, from int64) ([]lane.DeadRecord, error) {
+	var again []lane.DeadEntry
 	id := table.String()
 	err := d.each(ctx, func(_ *record.Record, v *deadValue) error {
-		if v.TableID != id || v.Attempts == 0 || v.Follows < from {
-			return nil
+		if v.TableID == id && v.Attempts > 0 && v.Follows >= from && replaySource(d.topic.ID, v.Topic) == source {
+			again = append(again, lane.DeadEntry{Table: table, TopicID: source, Offset: v.Follows, Rows: v.Rows,
+				Reason: batch.Code(v.Reason), Column: v.Column})
 		}
-		r := lane.DeadRecord{Offset: v.Follows, Whole: v.Rows == nil}
-		if r.Whole {
-			r.Rows = []lane.DeadRow{{Reason: batch.Code(v.Reason), Column: v.Column}}
-		}
-		for _, i := range v.Rows {
-			r.Rows = append(r.Rows, lane.DeadRow{Index: i, Reason: batch.Code(v.Reason), Column: v.Column})
-		}
-		out = append(out, r)
 		return nil
 	})
-	slices.SortFunc(out, func(a, b lane.DeadRecord) int { return cmp.Compare(a.Offset, b.Offset) })
-	return out, err
+	return lane.MergeDead(again, table, source, map[int32]int64{0: from}), err
 }
 
 // Write implements lane.DeadLetters.
@@ -219,8 +199,9 @@ func (d *deadTopic) write(ctx context.Context, entries []lane.DeadEntry, follows
 		d.mu.Lock()
 		for i := range entries[:n] {
 			e := &entries[i]
-			d.add(deadKey{e.Table, e.TopicID, e.Partition}, e.Offset, slices.Clone(e.Rows), e.Reason, e.Column)
+			d.index.add(ledger.Scope{Job: e.Job, Generation: e.Generation}, deadKey{e.Table, e.TopicID, e.Partition}, e.Offset, e.Rows, e.Reason, e.Column)
 		}
+		d.index.prune()
 		d.mu.Unlock()
 		entries = entries[n:]
 		if follows != nil {
@@ -266,26 +247,43 @@ func (d *deadTopic) build(entries []lane.DeadEntry, follows []int64) (built []by
 	return bytes.Clone(raw), n, nil
 }
 
-// Durable implements lane.DeadLetters. Positions never move back, so what lies
-// below them is not kept in memory any longer.
-func (d *deadTopic) Durable(_ context.Context, table, topic connector.UUID, from map[int32]int64) ([]lane.DeadRecord, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// Durable implements lane.DeadLetters.
+func (d *deadTopic) Durable(ctx context.Context, table, topic connector.UUID, from map[int32]int64) ([]lane.DeadRecord, error) {
 	var out []lane.DeadRecord
+	d.mu.Lock()
+	forgotten := false
 	for p, first := range from {
-		byOffset := d.index[deadKey{table, topic, p}]
-		for offset, r := range byOffset {
-			if offset < first {
-				delete(byOffset, offset)
-				continue
-			}
-			c := *r
-			c.Rows = slices.Clone(r.Rows)
-			out = append(out, c)
+		key := deadKey{table, topic, p}
+		forgotten = forgotten || d.index.forgotten(key, first)
+		out = append(out, d.index.list(key, first)...)
+	}
+	d.mu.Unlock()
+	if forgotten {
+		// A position from before the ledger's: of a checkpoint that was gone back to.
+		var err error
+		if out, err = d.scan(ctx, table, topic, from); err != nil {
+			return nil, err
 		}
 	}
 	slices.SortFunc(out, func(a, b lane.DeadRecord) int {
 		return cmp.Or(cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Offset, b.Offset))
 	})
 	return out, nil
+}
+
+// scan is Durable from the topic itself.
+func (d *deadTopic) scan(ctx context.Context, table, topic connector.UUID, from map[int32]int64) ([]lane.DeadRecord, error) {
+	x := newDeadIndex(nil)
+	err := d.each(ctx, func(_ *record.Record, v *deadValue) error {
+		key, err := v.key()
+		if err == nil && key.table == table && key.topic == topic {
+			x.add(v.scope(), key, v.Offset, v.Rows, batch.Code(v.Reason), v.Column)
+		}
+		return err
+	})
+	var out []lane.DeadRecord
+	for p, first := range from {
+		out = append(out, x.list(deadKey{table, topic, p}, first)...)
+	}
+	return out, err
 }

@@ -62,9 +62,10 @@ type Node struct {
 	ledger   *ledger.Ledger
 	server   *control.Server
 
-	mu      sync.Mutex
-	running map[string]*Running
-	dead    map[string]*deadTopic
+	mu        sync.Mutex
+	running   map[string]*Running
+	replaying map[string]bool // by job
+	dead      map[string]*deadTopic
 }
 
 var _ control.API = (*Node)(nil)
@@ -89,7 +90,7 @@ func Open(ctx context.Context, o Options) (*Node, error) {
 	if err := o.FS.MkdirAll(o.Dir); err != nil {
 		return nil, fmt.Errorf("making the data directory: %w", err)
 	}
-	n := &Node{opts: o, started: o.Now(), running: map[string]*Running{}, dead: map[string]*deadTopic{}}
+	n := &Node{opts: o, started: o.Now(), running: map[string]*Running{}, replaying: map[string]bool{}, dead: map[string]*deadTopic{}}
 	if err := n.open(ctx); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}

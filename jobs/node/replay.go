@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/google/uuid"
+
 	"github.com/millrace/millrace/jobs/control"
 	"github.com/millrace/millrace/jobs/spec"
 	"github.com/millrace/millrace/runtime/checkpoint"
@@ -14,8 +16,8 @@ import (
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/lane"
 	"github.com/millrace/millrace/runtime/ledger"
-	"github.com/millrace/millrace/runtime/offsets"
 	"github.com/millrace/millrace/sql/compile"
+	"github.com/millrace/millrace/storage/topiclog"
 )
 
 // A replay is a bounded run of the job's own lanes for one table, whose
@@ -31,12 +33,11 @@ func (n *Node) Replay(ctx context.Context, req control.Replay) (control.Replayed
 	if err != nil {
 		return out, err
 	}
-	n.mu.Lock()
-	running := n.running[rec.Name] != nil
-	n.mu.Unlock()
-	if running {
-		return out, &control.Error{Kind: "input", Message: fmt.Sprintf("job %s is running", rec.Name), Hint: "stop it, replay, and start it again: a table has one writer"}
+	done, err := n.reserve(rec.Name)
+	if err != nil {
+		return out, err
 	}
+	defer done()
 	dead, err := n.existingDead(ctx, rec)
 	if err != nil {
 		return out, err
@@ -55,7 +56,10 @@ func (n *Node) Replay(ctx context.Context, req control.Replay) (control.Replayed
 	run, err := engine.Start(ctx, g, engine.Deps{
 		Ledger: n.ledger, Scope: ledger.Scope{Job: rec.ID, Generation: rec.Generation},
 		DataDirectory: n.records.directory, NewUUID: newUUID, DeadLetters: &replayDead{dead: dead},
-		Keyed: keyedStages(checkpoint.NewMemStore().Handle(), 0), Log: n.opts.Log,
+		NewEnds: true,
+		// Nobody else will close the partitions of a job that has ended.
+		LeaveCloses: !rec.Finished,
+		Keyed:  keyedStages(checkpoint.NewMemStore().Handle(), 0), Log: n.opts.Log,
 	})
 	if err != nil {
 		return out, err
@@ -76,6 +80,32 @@ func (n *Node) Replay(ctx context.Context, req control.Replay) (control.Replayed
 	out.Dead = after.Dead.Sum() - before.Dead.Sum()
 	out.Filtered = after.Filtered.Sum() - before.Filtered.Sum()
 	return out, nil
+}
+
+// reserve keeps a job from being started or replayed twice, until done.
+func (n *Node) reserve(job string) (done func(), err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.busy(job); err != nil {
+		return nil, err
+	}
+	n.replaying[job] = true
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.replaying, job)
+	}, nil
+}
+
+// busy is why a job can be neither started nor replayed now; mu is held.
+func (n *Node) busy(job string) error {
+	switch {
+	case n.running[job] != nil:
+		return &control.Error{Kind: "input", Message: fmt.Sprintf("job %s is running", job), Hint: "stop it first: a table has one writer"}
+	case n.replaying[job]:
+		return &control.Error{Kind: "input", Message: fmt.Sprintf("dead letters of job %s are being replayed", job), Hint: "wait for it: a table has one writer"}
+	}
+	return nil
 }
 
 // jobOfTable finds the job that writes a table.
@@ -113,22 +143,29 @@ func (n *Node) jobOfTable(table, job string) (jobRecord, error) {
 func (n *Node) replayCounts(rec jobRecord, dead *deadTopic, table string) (ledger.Counts, error) {
 	var out ledger.Counts
 	for _, row := range n.ledger.Book(ledger.Scope{Job: rec.ID, Generation: rec.Generation}).Rows() {
-		if row.Table.Name == table && row.Topic == connector.UUID(dead.topic.ID) {
+		if row.Table.Name == table && row.TopicName == dead.topic.Name {
 			out.Add(&row.Counts)
 		}
 	}
 	return out, nil
 }
 
-// replayDone are, by table, the offsets of the dead-letter topic that replays
-// have disposed of by writing.
-func (n *Node) replayDone(rec jobRecord, dead *deadTopic) map[connector.UUID]offsets.Set {
-	out := map[connector.UUID]offsets.Set{}
-	book := n.ledger.Book(ledger.Scope{Job: rec.ID, Generation: rec.Generation})
-	for _, c := range book.Cursors(connector.UUID{}) {
-		if c.Topic == connector.UUID(dead.topic.ID) {
-			out[c.Output] = out[c.Output].Union(offsets.Of(0, c.Offset))
-		}
+// replaySource names what a replay reads for one topic: the dead letters of
+// that topic's records. Each has positions of its own, as a table may be fed by
+// many topics.
+func replaySource(dead topiclog.UUID, topic string) connector.UUID {
+	return connector.UUID(uuid.NewSHA1(uuid.UUID(dead), []byte(topic)))
+}
+
+// replayKey is a table and what a replay reads for it.
+type replayKey struct{ table, source connector.UUID }
+
+// replayDone are, by table and source, the ends of what replays have disposed
+// of.
+func (n *Node) replayDone(rec jobRecord) map[replayKey]int64 {
+	out := map[replayKey]int64{}
+	for _, c := range n.ledger.Book(ledger.Scope{Job: rec.ID, Generation: rec.Generation}).Cursors(connector.UUID{}) {
+		out[replayKey{c.Output, c.Topic}] = c.Offset
 	}
 	return out
 }
@@ -184,7 +221,7 @@ func (n *Node) replayGraph(rec jobRecord, req control.Replay, dead *deadTopic) (
 		}
 		if s, ok := node.Op.(*graph.Source); ok {
 			r := *s
-			r.Connector = &deadConnector{SourceConnector: s.Connector, dead: dead, table: req.Table, job: rec.ID}
+			r.Connector = &deadConnector{SourceConnector: s.Connector, dead: dead, table: req.Table, scope: ledger.Scope{Job: rec.ID, Generation: rec.Generation}}
 			x.Op = &r
 		}
 		out.Nodes = append(out.Nodes, &x)
@@ -216,7 +253,9 @@ func (r *replayDead) Write(ctx context.Context, entries []lane.DeadEntry) error 
 		of[i] = e.Offset
 		e.TopicID, e.Topic, e.Partition, e.Offset = key.topic, first.Topic, first.Partition, first.Offset
 		e.Attempts = first.Attempts + 1
-		e.Rows = first.Rows
+		if e.Rows == nil {
+			e.Rows = first.Rows // now the record as a whole, of which these are dead
+		}
 		e.Raw = first.raw()
 		out[i] = e
 	}
@@ -225,8 +264,5 @@ func (r *replayDead) Write(ctx context.Context, entries []lane.DeadEntry) error 
 
 // Durable lists the entries of the dead-letter topic that have failed again.
 func (r *replayDead) Durable(ctx context.Context, table, topic connector.UUID, from map[int32]int64) ([]lane.DeadRecord, error) {
-	if topic != connector.UUID(r.dead.topic.ID) {
-		return r.dead.Durable(ctx, table, topic, from)
-	}
-	return r.dead.failedAgain(ctx, table, from[0])
+	return r.dead.failedAgain(ctx, table, topic, from[0])
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/connectors/format/jsonfmt"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/ledger"
 	"github.com/millrace/millrace/storage/record"
 )
 
@@ -21,7 +22,7 @@ type deadConnector struct {
 	connector.SourceConnector
 	dead  *deadTopic
 	table string
-	job   connector.UUID
+	scope ledger.Scope
 }
 
 func (c *deadConnector) OpenSource(_ context.Context, t *connector.Table) (connector.Source, error) {
@@ -39,7 +40,8 @@ type deadSource struct {
 }
 
 func (s *deadSource) Partitions(context.Context) ([]connector.Partition, error) {
-	return []connector.Partition{{TopicID: connector.UUID(s.c.dead.topic.ID), Topic: s.c.dead.topic.Name}}, nil
+	id := replaySource(s.c.dead.topic.ID, s.t.Options.String("topic"))
+	return []connector.Partition{{TopicID: id, Topic: s.c.dead.topic.Name}}, nil
 }
 
 func (s *deadSource) Start(_ context.Context, parts []connector.Partition) ([]connector.Position, error) {
@@ -155,7 +157,12 @@ func (r *deadReader) Next(_ context.Context, b *batch.Batch, maxRows, _ int) err
 	seen := 0
 	next := r.next
 	d := r.s.c.dead
-	err := readAll(r.ctx, d.store, d.topic.Partitions[0].ID, r.next, end, func(rec *record.Record) error {
+	st, err := d.store.State(d.topic.Partitions[0].ID)
+	if err != nil {
+		return err
+	}
+	// What somebody has removed from the topic is not to be replayed.
+	err = readAll(r.ctx, d.store, d.topic.Partitions[0].ID, max(r.next, st.Start), end, func(rec *record.Record) error {
 		if seen++; seen > scanRecords || b.Len >= maxRows {
 			return errPause
 		}
@@ -164,7 +171,7 @@ func (r *deadReader) Next(_ context.Context, b *batch.Batch, maxRows, _ int) err
 		if err := json.Unmarshal(rec.Value, &v); err != nil {
 			return fmt.Errorf("topic %s offset %d is no dead letter: %w", d.topic.Name, rec.Offset, err)
 		}
-		if v.Job != r.s.c.job.String() || v.Table != r.s.c.table || v.Topic != r.s.t.Options.String("topic") || v.Reason == string(batch.CodeLate) {
+		if !v.of(r.s.c.scope) || v.Table != r.s.c.table || v.Topic != r.s.t.Options.String("topic") || v.Reason == string(batch.CodeLate) {
 			return nil
 		}
 		return r.entry(b, &run, rec.Offset, &v)

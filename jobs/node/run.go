@@ -82,23 +82,27 @@ func (n *Node) Start(ctx context.Context, o RunOptions) (*Running, error) {
 	if o.Findings != nil && len(c.Findings) > 0 {
 		o.Findings(c.Findings)
 	}
-	rec, err := n.identify(c.Unit, o)
+	r := &Running{node: n, record: jobRecord{Name: c.Unit.Name}, graph: c.Unit.Job, started: time.Now(), cpuStart: cpuTime()}
+	n.mu.Lock()
+	err := n.busy(c.Unit.Name)
+	if err == nil {
+		n.running[c.Unit.Name] = r
+	}
+	n.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	r := &Running{node: n, record: rec, graph: c.Unit.Job, started: time.Now(), cpuStart: cpuTime()}
-	if rec.Finished && !o.Fresh {
-		return r, nil
-	}
+	rec, err := n.identify(c.Unit, o)
 	n.mu.Lock()
-	if n.running[rec.Name] != nil {
-		n.mu.Unlock()
-		return nil, inputError(fmt.Errorf("job %s is running already", rec.Name))
-	}
-	n.running[rec.Name] = r
+	r.record = rec
 	n.mu.Unlock()
-	if err := n.start(ctx, r, o); err != nil {
+	if err == nil && (!rec.Finished || o.Fresh) {
+		err = n.start(ctx, r, o)
+	}
+	if err != nil || r.run == nil {
 		n.forget(r)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -123,6 +127,12 @@ func (n *Node) identify(u *compile.Unit, o RunOptions) (jobRecord, error) {
 			Message: fmt.Sprintf("job name %q belongs to %s, not to %s", u.Name, rec.Path, o.Path),
 			Hint:    "give the job a name of its own: SET 'pipeline.name' = '...'"}
 	}
+	dead := DeadTopic(u.Name, u.Job)
+	if known && !o.Fresh && rec.Dead != dead && rec.Dead != "" {
+		return rec, &control.Error{Kind: "input",
+			Message: fmt.Sprintf("the dead letters of job %s are in topic %s; 'dead.topic' cannot change to %s", u.Name, rec.Dead, dead),
+			Hint:    "a new generation (--fresh) can have another topic"}
+	}
 	if o.Fresh && known {
 		if err := n.checkFresh(rec, u.Job, o); err != nil {
 			return rec, err
@@ -130,7 +140,7 @@ func (n *Node) identify(u *compile.Unit, o RunOptions) (jobRecord, error) {
 		rec.Generation++
 		rec.Finished = false
 	}
-	rec.Path, rec.Files, rec.Set, rec.Dead = o.Path, o.Files, o.Vars.Set, DeadTopic(u.Name, u.Job)
+	rec.Path, rec.Files, rec.Set, rec.Dead = o.Path, o.Files, o.Vars.Set, dead
 	return rec, n.records.put(rec)
 }
 
@@ -140,13 +150,23 @@ func (n *Node) checkFresh(rec jobRecord, g *graph.Job, o RunOptions) error {
 		return nil
 	}
 	for gen := uint32(0); gen <= rec.Generation; gen++ {
-		for _, row := range n.ledger.Book(ledger.Scope{Job: rec.ID, Generation: gen}).Rows() {
-			if row.Counts.Written == 0 || !slices.ContainsFunc(sinks(g), func(s *graph.Sink) bool { return s.Table.Name == row.Table.Name }) {
-				continue
+		book := n.ledger.Book(ledger.Scope{Job: rec.ID, Generation: gen})
+		rows := map[string]int64{}
+		for _, row := range book.Rows() {
+			rows[row.Table.Name] += row.Counts.Written
+		}
+		for _, s := range sinks(g) {
+			name := s.Table.Name
+			if t, ok := book.Table(name); ok {
+				if e := book.Emitted(t.ID); e != nil {
+					rows[name] += e.Rows // by keyed stages
+				}
 			}
-			return &control.Error{Kind: "input",
-				Message: fmt.Sprintf("--fresh: table %s holds %d rows of an earlier run, which would be there twice", row.Table.Name, row.Counts.Written),
-				Hint:    "empty the table first, or say --append"}
+			if rows[name] > 0 {
+				return &control.Error{Kind: "input",
+					Message: fmt.Sprintf("--fresh: table %s holds %d rows of an earlier run, which would be there twice", name, rows[name]),
+					Hint:    "empty the table first, or say --append"}
+			}
 		}
 	}
 	return nil
@@ -172,17 +192,24 @@ func (n *Node) start(ctx context.Context, r *Running, o RunOptions) error {
 		return err
 	}
 	checkpoints := checkpoint.NewLocalStore(n.opts.FS, n.opts.FS.Join(n.opts.Dir, "checkpoints", fmt.Sprintf("%s-g%d", r.record.ID, r.record.Generation)))
-	r.run, err = engine.Start(ctx, r.graph, engine.Deps{
+	run, err := engine.Start(ctx, r.graph, engine.Deps{
 		Ledger: n.ledger, Scope: ledger.Scope{Job: r.record.ID, Generation: r.record.Generation},
 		DataDirectory: n.records.directory, NewUUID: newUUID, DeadLetters: dead,
 		Keyed: keyedStages(checkpoints, o.DiscardAfter),
 		Adopt: o.Adopt, Log: n.opts.Log, Notice: o.Notice, MaxDead: o.maxDead(),
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	r.run = run
+	return nil
 }
 
-// subscribe tells the log that the job reads its topics.
+// subscribe tells the log that the job reads its topics, and no others.
 func (n *Node) subscribe(ctx context.Context, r *Running) error {
+	var topics []topiclog.Topic
 	for _, t := range logTopics(r.graph) {
 		topic, err := n.findTopic(t)
 		if err != nil {
@@ -195,6 +222,10 @@ func (n *Node) subscribe(ctx context.Context, r *Running) error {
 		if err := n.store.Subscribe(ctx, topiclog.Subscription{Group: jobGroup(r.record.Name), Topic: topic.ID, Owner: "job " + r.record.Name}); err != nil {
 			return fmt.Errorf("subscribing to topic %s: %w", t, err)
 		}
+		topics = append(topics, topic)
+	}
+	if err := n.release(ctx, r.record, topics); err != nil {
+		return fmt.Errorf("letting go of topics that are read no more: %w", err)
 	}
 	return nil
 }
@@ -222,12 +253,20 @@ func (n *Node) deadLetters(ctx context.Context, topic string) (*deadTopic, error
 	if d := n.dead[topic]; d != nil {
 		return d, nil
 	}
-	d, err := openDeadTopic(ctx, n.store, topic, n.opts.Now)
+	d, err := openDeadTopic(ctx, n.store, topic, n.opts.Now, n.resumeOf)
 	if err != nil {
 		return nil, err
 	}
 	n.dead[topic] = d
 	return d, nil
+}
+
+// resumeOf implements resumeFunc over the ledger.
+func (n *Node) resumeOf(s ledger.Scope, k deadKey) int64 {
+	if c, ok := n.ledger.Book(s).Cursor(ledger.CursorKey{Output: k.table, Topic: k.topic, Partition: k.partition}); ok {
+		return c.Offset
+	}
+	return 0
 }
 
 // Name is the job's name.
@@ -245,27 +284,34 @@ func (r *Running) Wait(ctx context.Context) error {
 	if ctx.Err() != nil && err != nil {
 		return err
 	}
-	r.node.forget(r)
 	if err == nil && r.graph.Bounded && !r.stopped.Load() {
 		rec := r.record
 		rec.Finished = true
-		err = errors.Join(r.node.records.put(rec), r.unsubscribe())
+		err = errors.Join(r.node.records.put(rec), r.node.release(context.WithoutCancel(ctx), rec, nil))
 	}
+	r.node.forget(r)
 	return err
 }
 
-// unsubscribe lets the topics go: a finished job reads no more.
-func (r *Running) unsubscribe() error {
+// release lets topics go that a job reads no more, all but those to keep:
+// subscriptions and what it holds back from retention.
+func (n *Node) release(ctx context.Context, rec jobRecord, keep []topiclog.Topic) error {
 	var errs []error
-	for _, t := range logTopics(r.graph) {
-		topic, err := r.node.store.Topic(t)
-		if errors.Is(err, topiclog.ErrTopicNotFound) {
-			continue
+	for _, s := range n.store.Subscriptions() {
+		if s.Group == jobGroup(rec.Name) && !slices.ContainsFunc(keep, func(t topiclog.Topic) bool { return t.ID == s.Topic }) {
+			errs = append(errs, n.store.Unsubscribe(ctx, s.Group, s.Topic))
 		}
-		if err == nil {
-			err = r.node.store.Unsubscribe(context.Background(), jobGroup(r.record.Name), topic.ID)
+	}
+	kept := map[topiclog.PartitionID]bool{}
+	for _, t := range keep {
+		for _, p := range t.Partitions {
+			kept[p.ID] = true
 		}
-		errs = append(errs, err)
+	}
+	for _, h := range n.store.Holds() {
+		if strings.HasPrefix(h.Name, rec.ID.String()+"/") && !kept[h.Partition] {
+			errs = append(errs, n.store.ReleaseHold(ctx, h.Name))
+		}
 	}
 	return errors.Join(errs...)
 }

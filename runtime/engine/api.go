@@ -25,10 +25,12 @@ type Deps struct {
 	DeadLetters lane.DeadLetters
 	// Keyed runs keyed stages; nil: a graph with an exchange is refused.
 	Keyed KeyedFactory
-	// Replay: the run adds to tables whose topics another run reads. It stops at
-	// the end that it finds, not at an earlier replay's, and leaves it to
-	// the other run to close table partitions for the first time.
-	Replay bool
+	// NewEnds: a bounded run stops at the end that it finds, not where one before
+	// it was to stop.
+	NewEnds bool
+	// LeaveCloses: the run adds to tables whose topics another run reads, which
+	// alone closes table partitions for the first time.
+	LeaveCloses bool
 	// Adopt takes table locations over from another owner.
 	Adopt bool
 	// Clock; nil is the system's.

@@ -71,9 +71,9 @@ type closeState struct {
 	known bool
 	// ended: all input of the table has ended and is committed.
 	ended bool
-	// replay: the lanes are not those that the partitions wait for, which alone
+	// leave: the lanes are not those that the partitions wait for, which alone
 	// close them for the first time.
-	replay   bool
+	leave    bool
 	progress []lane.Progress
 	// idle says whether a partition no longer holds the watermark.
 	idle func(*lane.Progress) bool
@@ -97,13 +97,13 @@ type closePlan struct {
 //	(rows) --trigger--> closing --bounds reached, files committed--> closed
 //	closed --announce--> announced --a late file--> closing, next version
 //
-// A replay goes through the second line alone.
+// A replay goes through the second line alone while its job is not finished.
 func decideClose(s *closeState) closePlan {
 	var p closePlan
 	for _, tp := range s.partitions {
 		c := s.closes[tp]
 		switch {
-		case s.replay && (c == nil || c.Step == ledger.Closing && c.Version == 1):
+		case s.leave && (c == nil || c.Step == ledger.Closing && c.Version == 1):
 			// Its files are there; the run that reads the topics closes it.
 		case c == nil:
 			if s.known && s.triggered(tp) {

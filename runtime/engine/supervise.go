@@ -218,7 +218,7 @@ func (r *Run) background(f func()) {
 // closeState gathers how far the lanes of a table are.
 func (r *Run) closeState(t *table, lanes []*laneOf) *closeState {
 	now := r.clock.Now()
-	s := &closeState{now: now.UnixMilli(), known: true, ended: true, replay: r.deps.Replay, open: map[string]bool{}}
+	s := &closeState{now: now.UnixMilli(), known: true, ended: true, leave: r.deps.LeaveCloses, open: map[string]bool{}}
 	idle := map[ledger.CursorKey]bool{}
 	for _, l := range lanes {
 		ps, ok := l.Progress(t.fact.Name, func(tp string) { s.open[tp] = true })
