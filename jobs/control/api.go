@@ -274,6 +274,8 @@ type ResumeLane struct {
 	Lane string `json:"lane"`
 	// SkipLost goes on although records are gone, and lists them as lost.
 	SkipLost bool `json:"skip_lost,omitempty"`
+	// Rebuild writes rows of finished files again of which nothing is left.
+	Rebuild bool `json:"rebuild,omitempty"`
 }
 
 // Error is an error that crossed the socket: the owner classified it.

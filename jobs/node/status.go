@@ -340,7 +340,7 @@ func (n *Node) ResumeLane(_ context.Context, req control.ResumeLane) error {
 	if err != nil {
 		return err
 	}
-	return r.run.Resume(req.Lane, lane.ResumeOptions{SkipLost: req.SkipLost})
+	return r.run.Resume(req.Lane, lane.ResumeOptions{SkipLost: req.SkipLost, Rebuild: req.Rebuild})
 }
 
 // deadName is the dead-letter topic of a job by its record.

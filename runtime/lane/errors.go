@@ -95,7 +95,7 @@ func (e *AmbiguousError) Error() string {
 		}
 	}
 	if e.Gone {
-		b.WriteString("; resume with rebuild to write these offsets again")
+		b.WriteString("; resume with --rebuild to write these offsets again")
 	}
 	return b.String()
 }

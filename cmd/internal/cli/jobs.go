@@ -57,7 +57,7 @@ every lane and table.`,
 						}
 						when := ""
 						if next != nil {
-							when = "in " + max(time.Until(*next), 0).Round(time.Second).String()
+							when = "in " + output.Wait(time.Until(*next))
 						}
 						unread := output.Number(lag)
 						if j.Started.IsZero() { // nobody looks at the topics
@@ -68,7 +68,7 @@ every lane and table.`,
 						}
 						for _, l := range j.Lanes {
 							if l.Error != "" {
-								e.note("job %s: lane %s is %s: %s", j.Name, l.Lane, l.State, l.Error)
+								e.note("job %s: lane %s is %s: %s\n  then: millrace jobs resume %s --lane %s", j.Name, l.Lane, l.State, l.Error, j.Name, l.Lane)
 							}
 						}
 					}
@@ -105,8 +105,9 @@ func jobsResume(e *Env) *cobra.Command {
 		Use:   "resume JOB --lane LANE",
 		Short: "let a stopped or quarantined lane go on",
 		Long: `A lane that fails again and again is quarantined and tried every ten minutes; one
-that needs a decision is stopped. Resume tries it now. --skip-lost is the decision
-to go on behind records that are gone from the topic; they are counted as lost.`,
+that needs a decision is stopped. Resume tries it now. Two decisions: --skip-lost goes on
+behind records that are gone from the topic, which are counted as lost; --rebuild
+writes the rows of finished files again that have vanished before they were visible.`,
 		Example: "  millrace jobs resume github-events --lane PushEvent",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -123,6 +124,7 @@ to go on behind records that are gone from the topic; they are counted as lost.`
 		},
 	}
 	cmd.Flags().StringVar(&req.Lane, "lane", "", "the lane's `NAME`, as jobs ls -o json has it")
+	cmd.Flags().BoolVar(&req.Rebuild, "rebuild", false, "write the rows of files that have vanished again")
 	cmd.Flags().BoolVar(&req.SkipLost, "skip-lost", false, "go on behind records that are gone, and count them as lost")
 	return cmd
 }

@@ -62,7 +62,7 @@ func progressLine(p node.Progress) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s rows/s, read %s, lag %s, open %s", p.Job, output.Thousands(int64(p.RowsPerSecond)), output.Thousands(p.Read), output.Thousands(p.Lag), output.Thousands(p.Open))
 	if p.Open > 0 && p.NextFileIn > 0 {
-		fmt.Fprintf(&b, " (next file in %s)", p.NextFileIn.Round(time.Second))
+		fmt.Fprintf(&b, " (next file in %s)", output.Wait(p.NextFileIn))
 	}
 	fmt.Fprintf(&b, ", dead %s, late %s", output.Thousands(p.Dead), output.Thousands(p.Late))
 	if p.Recovering {

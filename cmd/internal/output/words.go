@@ -1,6 +1,9 @@
 package output
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Integer is a number of things.
 type Integer interface{ ~int | ~int32 | ~int64 }
@@ -21,6 +24,18 @@ func Thousands[T Integer](n T) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+// Wait writes how long something will take, for people: "8s", "29m", "2h". A
+// time that has passed is 0s.
+func Wait(d time.Duration) string {
+	switch d = max(d, 0); {
+	case d < 100*time.Second:
+		return fmt.Sprintf("%ds", int(d.Round(time.Second).Seconds()))
+	case d < 100*time.Minute:
+		return fmt.Sprintf("%dm", int(d.Round(time.Minute).Minutes()))
+	}
+	return fmt.Sprintf("%dh", int(d.Round(time.Hour).Hours()))
 }
 
 // Size writes a number of bytes for people.
