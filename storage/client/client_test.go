@@ -1,10 +1,13 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -302,6 +305,72 @@ func TestRefusedRecordLeavesNothing(t *testing.T) {
 			t.Errorf("a header without a key: %v", err)
 		}
 		check(t, p.Flush(ctx))
+	}
+	check(t, p.Close(ctx))
+	check(t, s.Close())
+}
+
+// slowDisk holds back every sync of the journal until it is opened.
+type slowDisk struct{ opened chan struct{} }
+
+// Inject implements vfs.Injector.
+func (d *slowDisk) Inject(op vfs.Op) error {
+	if op.Kind&vfs.OpSync != 0 && strings.Contains(op.Path, "journal") {
+		<-d.opened
+	}
+	return nil
+}
+
+// A producer that is faster than the disk is held back at its bound, and nothing
+// is lost or given up when the disk goes on.
+func TestProducerWaitsForSlowDisk(t *testing.T) {
+	ctx := context.Background()
+	fsys := vfs.NewFault(vfs.NewMem(), nil)
+	s, err := topiclog.Open(topiclog.Options{FS: fsys, Dir: "data", ReserveBytes: -1, RetentionInterval: -1})
+	check(t, err)
+	c := client.New(s)
+	tp := create(t, c, "t", 3, nil)
+	const bound = 256 << 10
+	p, err := c.NewProducer(client.ProducerOptions{BatchBytes: 16 << 10, MaxBufferedBytes: bound})
+	check(t, err)
+	d := &slowDisk{opened: make(chan struct{})}
+	fsys.SetInjector(d)
+	value := bytes.Repeat([]byte("v"), 1000)
+	var acked atomic.Int64
+	sent := int64(0)
+	for {
+		// The bound is met long before the deadline; then only that ends it.
+		short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+		err := p.Produce(short, client.ProducerRecord{Topic: "t", Partition: int32(sent % 3), Value: value}, func(_ client.Result, err error) {
+			if err == nil {
+				acked.Add(1)
+			}
+		})
+		cancel()
+		if errors.Is(err, context.DeadlineExceeded) {
+			break
+		}
+		check(t, err)
+		if sent++; sent*1000 > 2*bound {
+			t.Fatalf("%d bytes were taken, the bound is %d", sent*1000, bound)
+		}
+	}
+	if acked.Load() != 0 {
+		t.Errorf("%d records acknowledged before a sync", acked.Load())
+	}
+	close(d.opened)
+	check(t, p.Flush(ctx))
+	if acked.Load() != sent {
+		t.Errorf("%d records acknowledged of %d", acked.Load(), sent)
+	}
+	n := int64(0)
+	for _, part := range tp.Partitions {
+		st, err := s.State(part.ID)
+		check(t, err)
+		n += st.HighWatermark
+	}
+	if n != sent {
+		t.Errorf("%d records in the log, %d were produced", n, sent)
 	}
 	check(t, p.Close(ctx))
 	check(t, s.Close())

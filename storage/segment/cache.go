@@ -55,9 +55,10 @@ func NewCache(fsys vfs.FS, o CacheOptions) *Cache {
 }
 
 // Reader returns a reader of the segment at path. It costs nothing until it is
-// used; it must not be closed. Segments in a cache are sealed.
+// used; it must not be closed. Segments in a cache are sealed. A file of another
+// id than m.ID is refused with ErrNotSegment.
 func (c *Cache) Reader(path string, m Meta) *Reader {
-	return &Reader{src: &cacheSource{c: c, path: path}, path: path, meta: m}
+	return &Reader{src: &cacheSource{c: c, path: path, id: m.ID}, path: path, meta: m}
 }
 
 // Drop forgets a segment, before or after it is removed. Reads under way finish.
@@ -101,6 +102,7 @@ func (c *Cache) Stats() CacheStats {
 type cacheSource struct {
 	c    *Cache
 	path string
+	id   uint64
 }
 
 func (s *cacheSource) acquire() (*sharedFile, error) {
@@ -131,6 +133,11 @@ func (s *cacheSource) current() (*Index, error) {
 	l, err := load(f.f, s.path)
 	if err != nil {
 		return nil, err
+	}
+	if l.meta.ID != s.id {
+		// A file under a wrong name: what it holds of a partition may lie
+		// elsewhere, and a reader would jump over records.
+		return nil, fmt.Errorf("opening %s: %w %d: the file is of segment %d", s.path, ErrNotSegment, s.id, l.meta.ID)
 	}
 	s.c.keepIndex(e, l.index)
 	return l.index, nil

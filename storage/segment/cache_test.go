@@ -86,7 +86,7 @@ func TestCacheKeepsTheRecentlyUsed(t *testing.T) {
 	files := &openFiles{}
 	c := NewCache(vfs.NewFault(mem, files), CacheOptions{MaxOpenFiles: 2})
 	read := func(i int) {
-		readAll(t, c.Reader(fmt.Sprint("s", i), Meta{}), 0, 0)
+		readAll(t, c.Reader(fmt.Sprint("s", i), Meta{ID: uint64(i), Kind: Mixed}), 0, 0)
 	}
 	read(0)
 	opens := &vfs.Nth{Kinds: vfs.OpOpen, From: 1 << 60}
@@ -148,7 +148,7 @@ func TestCacheConcurrently(t *testing.T) {
 				if rng.IntN(20) == 0 {
 					c.Drop(path)
 				}
-				got, err := c.Reader(path, Meta{}).ReadAt(buf, rng.Uint64N(3), int64(100*i+50))
+				got, err := c.Reader(path, Meta{ID: uint64(i), Kind: Mixed}).ReadAt(buf, rng.Uint64N(3), int64(100*i+50))
 				if err != nil || len(got) == 0 {
 					t.Errorf("segment %d: %d bytes, %v", i, len(got), err)
 				}

@@ -3,7 +3,6 @@ package topiclog_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync"
 	"syscall"
 	"testing"
@@ -142,90 +141,4 @@ func (d *disk) write(b *testing.B, size int) time.Duration {
 		check(b, d.f.SyncData())
 	}
 	return time.Since(start)
-}
-
-// TestManyTopics creates, writes and reopens many topics. The full size, 10,000
-// topics of 3 partitions, runs with MILLRACE_MANY_TOPICS=10000.
-func TestManyTopics(t *testing.T) {
-	n := 500
-	if v := os.Getenv("MILLRACE_MANY_TOPICS"); v != "" {
-		_, err := fmt.Sscan(v, &n)
-		check(t, err)
-	}
-	ctx := context.Background()
-	o := topiclog.Options{FS: vfs.NewOS(), Dir: t.TempDir(), ReserveBytes: -1, RetentionInterval: -1}
-	s := open(t, o)
-	start := time.Now()
-	const creators = 64
-	var wg sync.WaitGroup
-	for c := range creators {
-		wg.Go(func() {
-			for i := c; i < n; i += creators {
-				if _, err := s.CreateTopic(ctx, topiclog.TopicSpec{Name: fmt.Sprintf("topic-%05d", i), Partitions: 3}); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	created := time.Since(start)
-	topics := s.Topics()
-	if len(topics) != n {
-		t.Fatalf("%d topics, want %d", len(topics), n)
-	}
-	idle := heapBytes()
-	start = time.Now()
-	raw := kilobyteBatch(t, 1)
-	errs := make(chan error, 3*n)
-	for _, tp := range topics {
-		for _, p := range tp.Partitions {
-			s.AppendAsync(topiclog.AppendRequest{Partition: p.ID, Batches: raw}, func(_ topiclog.AppendResult, err error) { errs <- err })
-		}
-	}
-	for range 3 * n {
-		check(t, <-errs)
-	}
-	written := time.Since(start)
-	start = time.Now()
-	check(t, s.Flush(ctx))
-	flushed := time.Since(start)
-	start = time.Now()
-	check(t, s.Close())
-	closed := time.Since(start)
-	topics, s = nil, nil
-	before := heapBytes()
-	start = time.Now()
-	s = open(t, o)
-	reopened := time.Since(start)
-	per := (heapBytes() - before) / float64(3*n)
-	t.Logf("%d topics x 3: created %v, written %v, flushed %v, closed %v, reopened %v, %.0f bytes per partition, heap with idle topics %.1f MB, open files %d",
-		n, created, written, flushed, closed, reopened, per, idle/1e6, openFiles())
-	if got := len(s.Topics()); got != n {
-		t.Errorf("%d topics after reopening, want %d", got, n)
-	}
-	for _, tp := range []int{0, n / 2, n - 1} {
-		d, err := s.Topic(fmt.Sprintf("topic-%05d", tp))
-		check(t, err)
-		for _, p := range d.Partitions {
-			l, err := s.Fetch(ctx, topiclog.FetchRequest{Partition: p.ID})
-			check(t, err)
-			if l.NextOffset != 1 || l.Bytes != len(raw) {
-				t.Errorf("topic %s partition %d: read %d bytes up to %d", d.Name, p.Index, l.Bytes, l.NextOffset)
-			}
-			l.Release()
-		}
-	}
-	if per > 3<<10 {
-		t.Errorf("%.0f bytes per idle partition, want at most 3 KiB", per)
-	}
-	check(t, s.Close())
-}
-
-func openFiles() int {
-	names, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return -1
-	}
-	return len(names)
 }

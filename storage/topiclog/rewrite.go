@@ -33,6 +33,8 @@ type rewrite struct {
 	// damage is what could not be copied.
 	damage []Damage
 	buf    []byte
+	// readers are those opened for this rewrite.
+	readers map[*segmentInfo]*segment.Reader
 	// filter, if set, may drop records of a batch extent: it returns what to
 	// write in the place of some whole batches. The result may be src itself.
 	filter func(p *partition, src []byte, appendMs int64) ([]byte, error)
@@ -55,6 +57,7 @@ func (r *rewrite) run(ctx context.Context, parts []rewritePart, gone []*segmentI
 	if err != nil {
 		return err
 	}
+	defer r.closeReaders()
 	for _, part := range parts {
 		if err = ctx.Err(); err == nil && r.s.closed.Load() {
 			err = ErrClosed
@@ -86,13 +89,49 @@ func (r *rewrite) run(ctx context.Context, parts []rewritePart, gone []*segmentI
 	return r.commit(parts, gone)
 }
 
+// reader reads a segment that is rewritten. The few of a merge are read from
+// beginning to end, in many small pieces: through the page cache, whose reading
+// ahead makes that one sequential read, and which forgets them with the files.
+func (r *rewrite) reader(seg *segmentInfo) (*segment.Reader, error) {
+	if len(r.from) > mergeFanIn {
+		return r.s.segc.Reader(seg.path, segment.Meta{ID: seg.id, Kind: seg.kind}), nil
+	}
+	if reader := r.readers[seg]; reader != nil {
+		return reader, nil
+	}
+	reader, err := segment.Open(r.s.fs, seg.path)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := reader.Info(); err != nil || info.ID != seg.id {
+		_ = reader.Close()
+		return nil, errors.Join(err, fmt.Errorf("opening %s: %w: it is of segment %d", seg.path, segment.ErrNotSegment, info.ID))
+	}
+	if r.readers == nil {
+		r.readers = map[*segmentInfo]*segment.Reader{}
+	}
+	r.readers[seg] = reader
+	return reader, nil
+}
+
+// closeReaders lets go of the files; they were only read.
+func (r *rewrite) closeReaders() {
+	for _, reader := range r.readers {
+		_ = reader.Close()
+	}
+	r.readers = nil
+}
+
 // copyPart copies one partition, extent by extent. Damaged batches are left out
 // and remembered.
 func (r *rewrite) copyPart(part rewritePart) error {
 	p := part.p
 	sp := segPart{id: p.id, base: part.refs[0].base, last: part.refs[len(part.refs)-1].last}
 	for _, ref := range part.refs {
-		reader := r.s.segc.Reader(ref.seg.path, segment.Meta{ID: ref.seg.id, Kind: ref.seg.kind})
+		reader, err := r.reader(ref.seg)
+		if err != nil {
+			return err
+		}
 		index, err := reader.Index()
 		if err != nil {
 			return err

@@ -119,6 +119,12 @@ func (s *Store) scrubSegment(ctx context.Context, rep *VerifyReport, sh *shard, 
 		// Invariant 3: a file that cannot be read now, or only by a newer
 		// version, is no lost file; repair must not let go of it.
 		return err
+	case sr.ID != seg.id:
+		err := fmt.Errorf("%w %d: the file is of segment %d", segment.ErrNotSegment, seg.id, sr.ID)
+		if repair {
+			return err // it may be the only copy of that one
+		}
+		return s.loseSegment(rep, sh, seg, err, false)
 	}
 	rep.SegmentBytes += sr.Size
 	rep.Batches += sr.Batches

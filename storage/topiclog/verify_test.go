@@ -162,3 +162,42 @@ func TestRepairKeepsWhatItCannotRead(t *testing.T) {
 		t.Error("the segment changed")
 	}
 }
+
+// A segment file under the name of another is not served, not repaired away, and
+// named.
+func TestExchangedSegment(t *testing.T) {
+	ctx := context.Background()
+	mem := vfs.NewMem()
+	o := damageOptions(mem)
+	s := open(t, o)
+	tp, err := s.CreateTopic(ctx, topiclog.TopicSpec{Name: "t", Partitions: 1})
+	check(t, err)
+	id := tp.Partitions[0].ID
+	for _, v := range []string{"a", "b"} {
+		_, err := s.Append(ctx, topiclog.AppendRequest{Partition: id, Batches: batch(t, v)})
+		check(t, err)
+		check(t, s.Flush(ctx))
+	}
+	check(t, s.Close())
+	segs := files(t, mem, "data/segments")
+	check(t, mem.Rename(segs[0], "data/segments/x"))
+	check(t, mem.Link(segs[1], segs[0]))
+	for _, repair := range []bool{false, true} {
+		rep, err := topiclog.Verify(ctx, o, repair)
+		if repair != errors.Is(err, segment.ErrNotSegment) || !repair && rep.Lost != 1 {
+			t.Errorf("repair %v: %+v, %v", repair, rep, err)
+		}
+	}
+	s = open(t, o)
+	if l, err := s.Fetch(ctx, topiclog.FetchRequest{Partition: id}); err == nil {
+		t.Errorf("served %d bytes of another segment", l.Bytes)
+	}
+	check(t, s.Close())
+	check(t, mem.Remove(segs[0]))
+	check(t, mem.Rename("data/segments/x", segs[0]))
+	s = open(t, o)
+	if got := readAll(t, s, id, 0); len(got) != 2 {
+		t.Errorf("put back: %v", got)
+	}
+	check(t, s.Close())
+}
