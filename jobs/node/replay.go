@@ -59,7 +59,7 @@ func (n *Node) Replay(ctx context.Context, req control.Replay) (control.Replayed
 		NewEnds: true,
 		// Nobody else will close the partitions of a job that has ended.
 		LeaveCloses: !rec.Finished,
-		Keyed:  keyedStages(checkpoint.NewMemStore().Handle(), 0), Log: n.opts.Log,
+		Keyed:       keyedStages(checkpoint.NewMemStore().Handle(), 0), Log: n.opts.Log,
 	})
 	if err != nil {
 		return out, err
