@@ -36,9 +36,9 @@ func AppendValue(dst []byte, v *batch.Vec, i int) []byte {
 		return scalar.AppendFloat64(dst, v.F64[i])
 	case types.Decimal:
 		if t.Physical() == types.PhysInt64 {
-			return scalar.AppendDecimal(dst, scalar.Decimal64(v.I64[i]), t.Scale)
+			return types.AppendDecimal(dst, types.DecimalFromInt64(v.I64[i]), t.Scale)
 		}
-		return scalar.AppendDecimal(dst, v.D128[i], t.Scale)
+		return types.AppendDecimal(dst, v.D128[i], t.Scale)
 	case types.Date:
 		return scalar.AppendDate(dst, v.I32[i])
 	case types.Time:

@@ -107,7 +107,7 @@ func TestAggregateFilterAndErrors(t *testing.T) {
 		t.Fatalf("%d dead rows, want 1", len(w.dead))
 	}
 	for _, d := range w.dead {
-		if d.Reason != "division_by_zero" || string(d.Raw.Value) != `{"uid":3,"ts":"1970-01-01 00:00:00.000","v":0,"s":"d"}` ||
+		if d.Reason != "division_by_zero" || string(d.Raw.Value) != `{"uid":3,"ts":"1970-01-01T00:00:00.000","v":0,"s":"d"}` ||
 			len(d.Raw.Headers) != 1 || d.Raw.Headers[0].Key != "stage" || string(d.Raw.Headers[0].Value) != "keyed" {
 			t.Fatalf("dead entry %+v, row %s", d, d.Raw.Value)
 		}

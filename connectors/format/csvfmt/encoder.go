@@ -179,9 +179,9 @@ func (e *Encoder) appendValue(dst []byte, v *batch.Vec, i int) []byte {
 		return scalar.AppendFloat64(dst, v.F64[i])
 	case types.Decimal:
 		if v.Type.Physical() == types.PhysInt64 {
-			return scalar.AppendDecimal(dst, scalar.Decimal64(v.I64[i]), v.Type.Scale)
+			return types.AppendDecimal(dst, types.DecimalFromInt64(v.I64[i]), v.Type.Scale)
 		}
-		return scalar.AppendDecimal(dst, v.D128[i], v.Type.Scale)
+		return types.AppendDecimal(dst, v.D128[i], v.Type.Scale)
 	case types.Char, types.Varchar:
 		return append(dst, v.Bytes(i)...)
 	case types.Binary, types.Varbinary:

@@ -163,15 +163,15 @@ func quoteNonFinite(dst []byte, f float64, app func([]byte) []byte) []byte {
 func (e *Encoder) appendDecimal(dst []byte, v *batch.Vec, i int) []byte {
 	var d types.Decimal128
 	if v.Type.Physical() == types.PhysInt64 {
-		d = scalar.Decimal64(v.I64[i])
+		d = types.DecimalFromInt64(v.I64[i])
 	} else {
 		d = v.D128[i]
 	}
 	switch {
 	case e.safe:
-		return append(scalar.AppendDecimal(append(dst, '"'), d, v.Type.Scale), '"')
+		return append(types.AppendDecimal(append(dst, '"'), d, v.Type.Scale), '"')
 	case e.plain:
-		return scalar.AppendDecimal(dst, d, v.Type.Scale)
+		return types.AppendDecimal(dst, d, v.Type.Scale)
 	}
 	return scalar.AppendDecimalJava(dst, d, v.Type.Scale)
 }

@@ -81,7 +81,7 @@ func Decimal(b []byte, precision, scale int) (d types.Decimal128, inexact, ok bo
 	}
 	d = types.Decimal128{Lo: x.lo, Hi: int64(x.hi)}
 	if neg {
-		d = negate(d)
+		d = d.Neg()
 	}
 	return d, inexact, true
 }
@@ -136,48 +136,16 @@ func splitNumber(b []byte) (mant []byte, intDigits, exp int, ok bool) {
 	return mant, intDigits, exp, true
 }
 
-func negate(d types.Decimal128) types.Decimal128 {
-	lo, borrow := bits.Sub64(0, d.Lo, 0)
-	hi, _ := bits.Sub64(0, uint64(d.Hi), borrow)
-	return types.Decimal128{Lo: lo, Hi: int64(hi)}
-}
-
-// Decimal64 widens the unscaled value of a DECIMAL of precision up to 18.
-func Decimal64(x int64) types.Decimal128 {
-	return types.Decimal128{Lo: uint64(x), Hi: x >> 63}
-}
-
-// AppendDecimal writes an unscaled value with its scale, never with an
-// exponent: -0.05, 12.30.
-func AppendDecimal(dst []byte, d types.Decimal128, scale int) []byte {
-	digits, neg := unscaledDigits(d)
-	if neg {
-		dst = append(dst, '-')
-	}
-	if len(digits) <= scale {
-		dst = append(dst, '0', '.')
-		for range scale - len(digits) {
-			dst = append(dst, '0')
-		}
-		return append(dst, digits...)
-	}
-	dst = append(dst, digits[:len(digits)-scale]...)
-	if scale > 0 {
-		dst = append(dst, '.')
-		dst = append(dst, digits[len(digits)-scale:]...)
-	}
-	return dst
-}
-
 // AppendDecimalJava writes as Java's BigDecimal.toString does, with an
 // exponent for values below 1e-6: 2.7E-8.
 func AppendDecimalJava(dst []byte, d types.Decimal128, scale int) []byte {
-	digits, neg := unscaledDigits(d)
+	var buf [40]byte
+	digits := types.AppendDecimal(buf[:0], d.Abs(), 0)
 	adjusted := len(digits) - 1 - scale
 	if adjusted >= -6 {
-		return AppendDecimal(dst, d, scale)
+		return types.AppendDecimal(dst, d, scale)
 	}
-	if neg {
+	if d.Sign() < 0 {
 		dst = append(dst, '-')
 	}
 	dst = append(dst, digits[0])
@@ -186,36 +154,4 @@ func AppendDecimalJava(dst []byte, d types.Decimal128, scale int) []byte {
 		dst = append(dst, digits[1:]...)
 	}
 	return strconv.AppendInt(append(dst, 'E'), int64(adjusted), 10)
-}
-
-func unscaledDigits(d types.Decimal128) (string, bool) {
-	neg := d.Hi < 0
-	if neg {
-		d = negate(d)
-	}
-	hi, lo := uint64(d.Hi), d.Lo
-	if hi == 0 {
-		return strconv.FormatUint(lo, 10), neg
-	}
-	const e19 = 10_000_000_000_000_000_000
-	qhi, r := hi/e19, hi%e19
-	qlo, rem := bits.Div64(r, lo, e19)
-	var buf [40]byte
-	if qhi == 0 {
-		s := strconv.AppendUint(buf[:0], qlo, 10)
-		return string(appendPadded(s, rem, 19)), neg
-	}
-	qhi, qrem := bits.Div64(qhi, qlo, e19)
-	s := strconv.AppendUint(buf[:0], qhi, 10)
-	s = appendPadded(s, qrem, 19)
-	return string(appendPadded(s, rem, 19)), neg
-}
-
-func appendPadded(dst []byte, x uint64, width int) []byte {
-	var buf [20]byte
-	s := strconv.AppendUint(buf[:0], x, 10)
-	for range width - len(s) {
-		dst = append(dst, '0')
-	}
-	return append(dst, s...)
 }

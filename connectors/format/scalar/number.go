@@ -3,6 +3,8 @@ package scalar
 import (
 	"math"
 	"strconv"
+
+	"github.com/millrace/millrace/runtime/types"
 )
 
 // Trim cuts white space and control characters (all bytes up to 0x20) off both
@@ -178,53 +180,7 @@ func equalFold(b []byte, lower string) bool {
 
 // AppendFloat64 writes the shortest text that gives f back, in the form of
 // Java's Double.toString: 1.0, 0.001, 1.0E7, NaN, -Infinity.
-func AppendFloat64(dst []byte, f float64) []byte { return appendFloat(dst, f, 64) }
+func AppendFloat64(dst []byte, f float64) []byte { return types.AppendFloat(dst, f, 64) }
 
 // AppendFloat32 is AppendFloat64 for FLOAT.
-func AppendFloat32(dst []byte, f float32) []byte { return appendFloat(dst, float64(f), 32) }
-
-func appendFloat(dst []byte, f float64, bits int) []byte {
-	switch {
-	case math.IsNaN(f):
-		return append(dst, "NaN"...)
-	case math.IsInf(f, 1):
-		return append(dst, "Infinity"...)
-	case math.IsInf(f, -1):
-		return append(dst, "-Infinity"...)
-	}
-	if a := math.Abs(f); a == 0 || a >= 1e-3 && a < 1e7 {
-		n := len(dst)
-		dst = strconv.AppendFloat(dst, f, 'f', -1, bits)
-		for _, c := range dst[n:] {
-			if c == '.' {
-				return dst
-			}
-		}
-		return append(dst, ".0"...)
-	}
-	// strconv writes d.ddde+07; Java writes d.dddE7 with at least one digit
-	// behind the point.
-	var buf [32]byte
-	s := strconv.AppendFloat(buf[:0], f, 'e', -1, bits)
-	e := len(s) - 1
-	for s[e] != 'e' {
-		e--
-	}
-	dst = append(dst, s[:e]...)
-	point := false
-	for _, c := range s[:e] {
-		point = point || c == '.'
-	}
-	if !point {
-		dst = append(dst, ".0"...)
-	}
-	dst = append(dst, 'E')
-	x := s[e+1:]
-	if x[0] == '-' {
-		dst = append(dst, '-')
-	}
-	for x = x[1:]; len(x) > 1 && x[0] == '0'; {
-		x = x[1:]
-	}
-	return append(dst, x...)
-}
+func AppendFloat32(dst []byte, f float32) []byte { return types.AppendFloat(dst, float64(f), 32) }

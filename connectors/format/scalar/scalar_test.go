@@ -70,13 +70,7 @@ func TestDatesAgainstTimePackage(t *testing.T) {
 		if day.Unix()%86400 != 0 {
 			t.Fatal(day)
 		}
-		y, m, d := day.Date()
-		if got := Days(y, int(m), d); got != want {
-			t.Fatalf("%v: %d, want %d", day, got, want)
-		}
-		if cy, cm, cd := Civil(want); cy != y || cm != int(m) || cd != d {
-			t.Fatalf("%v: %d-%d-%d", day, cy, cm, cd)
-		}
+		_, m, d := day.Date()
 		if d == 1 || m == 2 {
 			text := AppendDate(nil, want)
 			if string(text) != day.Format("2006-01-02") {

@@ -3,6 +3,9 @@ package scalar
 import (
 	"math"
 	"math/bits"
+	"strconv"
+
+	"github.com/millrace/millrace/runtime/types"
 )
 
 // Standard is a form of timestamps, as `<format>.timestamp-format.standard`.
@@ -130,60 +133,10 @@ func date10(b []byte) (int32, bool) {
 		return 0, false
 	}
 	y += c * 100
-	if m < 1 || m > 12 || d < 1 || d > daysIn(y, m) {
+	if m < 1 || m > 12 || d < 1 || d > types.DaysInMonth(int64(y), m) {
 		return 0, false
 	}
-	return Days(y, m, d), true
-}
-
-var monthDays = [13]int{0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}
-
-func daysIn(y, m int) int {
-	if m == 2 && (y%4 == 0 && (y%100 != 0 || y%400 == 0)) {
-		return 29
-	}
-	return monthDays[m]
-}
-
-// Days is the number of days from 1970-01-01 to a day of the proleptic
-// Gregorian calendar.
-func Days(y, m, d int) int32 {
-	// Years begin in March here, so that the leap day is the last one.
-	if m <= 2 {
-		y--
-		m += 12
-	}
-	era := floorDiv(y, 400)
-	yoe := y - era*400
-	doy := (153*(m-3)+2)/5 + d - 1
-	doe := yoe*365 + yoe/4 - yoe/100 + doy
-	return int32(era*146097 + doe - 719468)
-}
-
-// Civil is the inverse of Days.
-func Civil(days int32) (y, m, d int) {
-	z := int(days) + 719468
-	era := floorDiv(z, 146097)
-	doe := z - era*146097
-	yoe := (doe - doe/1460 + doe/36524 - doe/146096) / 365
-	doy := doe - (365*yoe + yoe/4 - yoe/100)
-	mp := (5*doy + 2) / 153
-	d = doy - (153*mp+2)/5 + 1
-	m = mp + 3
-	y = yoe + era*400
-	if m > 12 {
-		m -= 12
-		y++
-	}
-	return y, m, d
-}
-
-func floorDiv(a, b int) int {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
+	return int32(types.DaysFromCivil(int64(y), m, d)), true
 }
 
 // clock parses HH:mm[:ss[.fraction]] and gives back what follows.
@@ -249,7 +202,7 @@ func offset(b []byte) (int, bool) {
 
 // AppendDate writes days since 1970-01-01 as yyyy-MM-dd.
 func AppendDate(dst []byte, days int32) []byte {
-	y, m, d := Civil(days)
+	y, m, d := types.CivilFromDays(int64(days))
 	if y < 0 {
 		dst = append(dst, '-')
 		y = -y
@@ -259,9 +212,18 @@ func AppendDate(dst []byte, days int32) []byte {
 	if y > 9999 {
 		dst = appendPadded(dst, uint64(y), 5)
 	} else {
-		dst = append2(append2(dst, y/100), y%100)
+		dst = append2(append2(dst, int(y/100)), int(y%100))
 	}
 	return append2(append(append2(append(dst, '-'), m), '-'), d)
+}
+
+func appendPadded(dst []byte, x uint64, width int) []byte {
+	var buf [20]byte
+	s := strconv.AppendUint(buf[:0], x, 10)
+	for range width - len(s) {
+		dst = append(dst, '0')
+	}
+	return append(dst, s...)
 }
 
 func append2(dst []byte, x int) []byte { return append(dst, byte('0'+x/10), byte('0'+x%10)) }
