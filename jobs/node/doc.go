@@ -1,9 +1,10 @@
 // Package node is the owner of a data directory: the embedded log, the
 // ledger, the jobs' records and the jobs that run, behind control.API.
 //
-//	DIR/LOCK             held while a process owns the directory
-//	DIR/log/             the log store (storage/topiclog)
-//	DIR/jobs/            the jobs' records (storage/manifest): name, UUID, tables
+//	DIR/log/             the log store (storage/topiclog); its LOCK is held while
+//	                     a process owns the directory
+//	DIR/jobs/            the jobs' records (storage/manifest): name, UUID, files
+//	DIR/checkpoints/     those of keyed stages, a folder a job and generation
 //	DIR/control.sock     control.API for other commands
 //
 //	topic __millrace_ledger    the ledger (runtime/ledger), compacted

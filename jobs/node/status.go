@@ -243,10 +243,27 @@ func (n *Node) Jobs(context.Context) ([]control.Job, error) {
 		if r != nil && r.run != nil {
 			j.State, j.Started = "running", r.started
 			describeRun(&j, r.run.Status())
+		} else {
+			j.Tables = n.tablesAtRest(rec)
 		}
 		out = append(out, j)
 	}
 	return out, nil
+}
+
+// tablesAtRest are the tables of a job that does not run, as the ledger has them.
+func (n *Node) tablesAtRest(rec jobRecord) []control.TableState {
+	out := []control.TableState{}
+	for _, l := range n.tableLedgers(rec, "") { // sorted by table
+		if len(out) == 0 || out[len(out)-1].Table != l.Table {
+			out = append(out, control.TableState{Table: l.Table})
+		}
+		t := &out[len(out)-1]
+		t.Written += l.Written
+		t.Dead += l.Dead
+		t.Late += l.Late
+	}
+	return out
 }
 
 func describeRun(j *control.Job, s engine.Status) {
