@@ -49,7 +49,8 @@ func cpuSeconds() float64 {
 	return float64(ru.Utime.Sec+ru.Stime.Sec) + float64(ru.Utime.Usec+ru.Stime.Usec)/1e6
 }
 
-// BenchmarkProduceFetch produces records, durably, and fetches them again.
+// BenchmarkProduceFetch produces records in batches of 256 KiB, durably, and fetches
+// them again.
 func BenchmarkProduceFetch(b *testing.B) {
 	lines := events(b)
 	for _, codec := range []record.Codec{record.None, record.Snappy, record.LZ4, record.Zstd} {
@@ -59,7 +60,7 @@ func BenchmarkProduceFetch(b *testing.B) {
 			check(b, err)
 			c := client.New(s)
 			tp := create(b, c, "t", 4, nil)
-			p, err := c.NewProducer(client.ProducerOptions{Compression: codec})
+			p, err := c.NewProducer(client.ProducerOptions{Compression: codec, BatchBytes: 256 << 10})
 			check(b, err)
 			b.ResetTimer()
 			cpu := cpuSeconds()

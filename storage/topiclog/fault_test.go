@@ -388,3 +388,58 @@ func TestConcurrency(t *testing.T) {
 	}
 	check(t, s.Close())
 }
+
+// Each operation of a recovery that has something to rebuild fails in turn; the
+// next try finds everything.
+func TestFailEachOperationOfRecovery(t *testing.T) {
+	ctx := context.Background()
+	mem := vfs.NewMem()
+	o := small(mem)
+	o.Shards = 1
+	s := open(t, o)
+	tp, err := s.CreateTopic(ctx, topiclog.TopicSpec{Name: "t", Partitions: 2})
+	check(t, err)
+	id := osTopic(t, s)
+	r := &faultRun{t: t, acked: map[topiclog.PartitionID][]string{}, cursor: 50}
+	for i := range 20 {
+		p := tp.Partitions[i%2].ID
+		res, err := s.Append(ctx, topiclog.AppendRequest{Partition: p, Batches: batch(t, fmt.Sprint(i))})
+		check(t, err)
+		r.acked[p] = append(r.acked[p], fmt.Sprintf("%d:%d", res.BaseOffset, i))
+		_, err = s.Append(ctx, topiclog.AppendRequest{Partition: id, Batches: batch(t, fmt.Sprint(i))})
+		check(t, err)
+		if i == 9 {
+			check(t, s.Flush(ctx))
+		}
+	}
+	// Beyond the end: recovery jumps.
+	check(t, s.CommitCursors(ctx, "g", []topiclog.Cursor{{Partition: tp.Partitions[0].ID, Offset: 50}}))
+	crashed := mem.CrashClone(vfs.CrashOptions{})
+	check(t, s.Close())
+	for _, fault := range []struct {
+		err   error
+		short int64
+		count int64
+	}{{syscall.EIO, 0, 1}, {syscall.EIO, 100, -1}, {syscall.ENOSPC, 0, 3}} {
+		for i := int64(0); ; i++ {
+			disk := crashed.CrashClone(vfs.CrashOptions{})
+			nth := &vfs.Nth{Kinds: vfs.OpsMutating, From: i, Count: fault.count, Err: fault.err, Short: fault.short}
+			o.FS = vfs.NewFault(disk, nth)
+			o = topiclog.RewriteAlways(o)
+			if s, err := topiclog.Open(o); err == nil {
+				_ = s.Close()
+			}
+			for _, again := range []*vfs.MemFS{disk.CrashClone(vfs.CrashOptions{}), disk.CrashClone(vfs.CrashOptions{UnsyncedPercent: 100})} {
+				o.FS = again
+				r.check(o, fmt.Sprintf("%v at operation %d of the recovery", fault.err, i))
+			}
+			if t.Failed() {
+				return
+			}
+			if nth.Fired() == 0 {
+				t.Logf("%v: %d operations failed in turn", fault.err, i)
+				break
+			}
+		}
+	}
+}

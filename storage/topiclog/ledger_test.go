@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"sync"
 	"testing"
 
@@ -71,13 +69,13 @@ func lastValues(s *topiclog.Store, id topiclog.PartitionID) (map[string]string, 
 // at every sync: the last value of every key stays what was acknowledged, and a
 // batch is there as a whole or not at all.
 func TestCompactedLedger(t *testing.T) {
-	runs, steps := 3, 60
-	first := uint64(1)
-	if v := os.Getenv("MILLRACE_MODEL_RUNS"); v != "" {
-		n, err := strconv.Atoi(v)
-		check(t, err)
-		runs, steps, first = n, 150, 1000
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { ledgerRun(t, seed, 60) })
 	}
+}
+
+func TestTortureLedger(t *testing.T) {
+	first, runs, steps := longRuns(t)
 	for seed := first; seed < first+uint64(runs); seed++ {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { ledgerRun(t, seed, steps) })
 	}

@@ -531,14 +531,30 @@ func (d *driver) acked(p *mpart, res topiclog.AppendResult, vals []string, note 
 	}
 }
 
-func TestModel(t *testing.T) {
-	runs, steps := 4, 60
-	first := uint64(1)
-	if v := os.Getenv("MILLRACE_MODEL_RUNS"); v != "" {
-		n, err := strconv.Atoi(v)
-		check(t, err)
-		runs, steps, first = n, 150, 1000
+// longRuns are the first seed, the number of runs and their steps in make
+// torture, or with MILLRACE_MODEL_RUNS that many runs.
+func longRuns(t *testing.T) (first uint64, runs, steps int) {
+	t.Helper()
+	if os.Getenv("MILLRACE_TORTURE") == "" {
+		t.Skip("set MILLRACE_TORTURE=1 for the long run")
 	}
+	runs = 40
+	if v := os.Getenv("MILLRACE_MODEL_RUNS"); v != "" {
+		var err error
+		runs, err = strconv.Atoi(v)
+		check(t, err)
+	}
+	return 1000, runs, 150
+}
+
+func TestModel(t *testing.T) { modelRuns(t, 1, 4, 60) }
+
+func TestTortureModel(t *testing.T) {
+	first, runs, steps := longRuns(t)
+	modelRuns(t, first, runs, steps)
+}
+
+func modelRuns(t *testing.T, first uint64, runs, steps int) {
 	for seed := first; seed < first+uint64(runs); seed++ {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			mem := vfs.NewMem()
