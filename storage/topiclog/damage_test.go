@@ -265,6 +265,40 @@ func TestBitFlips(t *testing.T) {
 	}
 }
 
+// A search by time goes on behind a batch that is lost.
+func TestTimestampBehindDamage(t *testing.T) {
+	ctx := context.Background()
+	mem := vfs.NewMem()
+	s := open(t, damageOptions(mem))
+	tp, err := s.CreateTopic(ctx, topiclog.TopicSpec{Name: "t", Partitions: 1})
+	check(t, err)
+	id := tp.Partitions[0].ID
+	for i := range 5 {
+		var b record.Builder
+		check(t, b.Append(int64(1000*i), nil, fmt.Appendf(nil, "value-%d", i), nil))
+		raw, err := b.Build()
+		check(t, err)
+		_, err = s.Append(ctx, topiclog.AppendRequest{Partition: id, Batches: raw})
+		check(t, err)
+	}
+	check(t, s.Close())
+	mem = mem.CrashClone(vfs.CrashOptions{})
+	s = open(t, damageOptions(mem))
+	check(t, s.Flush(ctx))
+	check(t, s.Close())
+	seg := files(t, mem, "data/segments")[0]
+	b, err := vfs.ReadFile(mem, seg)
+	check(t, err)
+	flip(t, mem, seg, int64(bytes.Index(b, []byte("value-2")))*8)
+	s = open(t, damageOptions(mem))
+	for ts, want := range map[int64]int64{0: 0, 500: 1, 1000: 1, 1500: 3, 2000: 3, 3500: 4, 4001: 5} {
+		if got, _, err := s.OffsetForTimestamp(ctx, id, ts); err != nil || got != want {
+			t.Errorf("time %d: offset %d, %v; want %d", ts, got, err, want)
+		}
+	}
+	check(t, s.Close())
+}
+
 // Cutting the journal anywhere in its last group loses nothing that was
 // acknowledged before it, and what is lost of it ends a partition.
 func TestTornTail(t *testing.T) {

@@ -35,6 +35,7 @@ func (s *Store) OffsetForTimestamp(ctx context.Context, id PartitionID, timestam
 		p.shard.mu.Unlock()
 		reader := s.segc.Reader(r.seg.path, segment.Meta{ID: r.seg.id, Kind: r.seg.kind})
 		offset, foundMillis, err = reader.OffsetForTime(uint64(id), timestampMillis, &d)
+		var rot *segment.RotError
 		switch {
 		case err == nil && offset >= from:
 			return offset, foundMillis, nil
@@ -43,6 +44,10 @@ func (s *Store) OffsetForTimestamp(ctx context.Context, id PartitionID, timestam
 			return s.scanForTimestamp(ctx, p, from, timestampMillis, &d)
 		case errors.Is(err, segment.ErrOffset):
 			from = r.last + 1
+		case errors.As(err, &rot):
+			// What is lost cannot be found; the next record that can is right.
+			s.noteRot(p, rot)
+			return s.scanForTimestamp(ctx, p, max(from, r.base), timestampMillis, &d)
 		case p.replaced(r.seg) && (errors.Is(err, vfs.ErrNotExist) || errors.Is(err, vfs.ErrClosed)):
 		default:
 			return 0, 0, fmt.Errorf("searching topic %s partition %d: %w", p.topic.name, p.index, err)
