@@ -34,13 +34,17 @@ func TestDeadReplayUnderKills(t *testing.T) {
 			"CREATE TABLE out_t (id BIGINT, k STRING, n INT) WITH ('connector' = 'filesystem', 'path' = '${OUT}/out_t', 'format' = 'parquet', 'parquet.compression' = 'SNAPPY');\n"+
 			"INSERT INTO out_t SELECT id, k, CAST(REPLACE(n, 'x', '') AS INT) FROM clicks;\n")
 	replay := []string{"dead", "replay", "out_t", fixed, "--set", "OUT=" + w.lake}
-	for at := 4; ; at += 11 {
+	kills := 0
+	for at := 4; ; at += 5 {
 		w.faults(fmt.Sprintf("mutating:*:%d:KILL", at))
 		if r := w.run(replay...); r.code == 0 {
 			break // it makes fewer operations
-		} else if r.code != -1 {
+		} else if kills++; r.code != -1 {
 			t.Fatalf("killed at operation %d: exit code %d\n%s", at, r.code, r.stderr)
 		}
+	}
+	if kills < 4 {
+		t.Errorf("%d kills; the replay makes too few operations for this test", kills)
 	}
 	w.env = nil
 	w.run(replay...).must(t, 0)
