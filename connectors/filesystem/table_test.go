@@ -212,7 +212,7 @@ func TestFooter(t *testing.T) {
 		t.Fatal(err)
 	}
 	if meta[footerArtifact] != as[0].Header.ID.String() || meta[footerRowHash] != "0000000000000abc" || meta[footerVersion] != "1" ||
-		len(in) != 1 || in[0].Topic != conntest.UUID(3) || in[0].Partition != 2 || !slices.Equal(in[0].Offsets, offsets.Of(10, 12)) {
+		len(in) != 1 || in[0].Topic != conntest.UUID(3) || in[0].Partition != 2 || !in[0].Offsets.Equal(offsets.Of(10, 12)) {
 		t.Errorf("footer %v", meta)
 	}
 	if int64(len(data)) != as[0].Bytes || !strings.HasSuffix(as[0].Location, "/t/part-"+as[0].Header.ID.String()+".parquet") {

@@ -639,7 +639,7 @@ func TestZombiesRace(t *testing.T) {
 // Notes and payloads stay readable: the bytes are those of the first version.
 func TestEncodings(t *testing.T) {
 	h := &connector.Header{ID: connector.ArtifactID{Job: theJob, Generation: 3, Table: theTable, Lane: theLane, Epoch: 300, Sequence: 7},
-		Inputs: []connector.Input{{Topic: conntest.UUID(7), Partition: 2, Offsets: offsets.Set{{First: 5, End: 9}, {First: 12, End: 13}}}}}
+		Inputs: []connector.Input{{Topic: conntest.UUID(7), Partition: 2, Offsets: offsets.OfRanges(offsets.Range{First: 5, End: 9}, offsets.Range{First: 12, End: 13})}}}
 	keyed := connector.ArtifactID{Job: theJob, Generation: 1, Table: theTable, Keyed: true, Subtask: 4, Epoch: 2, Manifest: 9, Sequence: 1}
 	p := &payload{topic: topiclog.UUID(conntest.UUID(8)), index: 1, partition: 300, rows: 2}
 	with := *p
@@ -659,7 +659,7 @@ func TestEncodings(t *testing.T) {
 	}
 	at, in, err := decodeNote(encodeNote(h))
 	check(t, err)
-	if at != pointOf(h.ID) || len(in) != 1 || in[0].Topic != h.Inputs[0].Topic || in[0].Partition != 2 || !slices.Equal(in[0].Offsets, h.Inputs[0].Offsets) {
+	if at != pointOf(h.ID) || len(in) != 1 || in[0].Topic != h.Inputs[0].Topic || in[0].Partition != 2 || !in[0].Offsets.Equal(h.Inputs[0].Offsets) {
 		t.Errorf("note read back: %+v %+v", at, in)
 	}
 	back, err := decodePayload(with.encode())

@@ -257,7 +257,7 @@ func share(a, b []connector.Input) bool {
 	for i := range a {
 		for k := range b {
 			x, y := &a[i], &b[k]
-			if x.Topic == y.Topic && x.Partition == y.Partition && len(x.Offsets.Intersect(y.Offsets)) > 0 {
+			if x.Topic == y.Topic && x.Partition == y.Partition && !x.Offsets.Intersect(y.Offsets).Empty() {
 				return true
 			}
 		}

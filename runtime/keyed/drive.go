@@ -263,7 +263,7 @@ func (r *Stages) facts(m *checkpoint.Manifest) []ledger.Fact {
 
 func sameCursor(a, b *ledger.Cursor) bool {
 	return a.Epoch == b.Epoch && a.Offset == b.Offset && a.LeaderEpoch == b.LeaderEpoch && a.Watermark == b.Watermark &&
-		a.Lane == b.Lane && slices.Equal(a.LostRanges, b.LostRanges) && sameCounts(&a.Counts, &b.Counts)
+		a.Lane == b.Lane && a.LostRanges.Equal(b.LostRanges) && sameCounts(&a.Counts, &b.Counts)
 }
 
 func sameCounts(a, b *ledger.Counts) bool {

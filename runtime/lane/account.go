@@ -86,7 +86,7 @@ func (r *rows) account(t *Tracker, k int, rowsOf []int32, notes noteFunc) {
 	c := ledger.Counts{}
 	// Committed offsets count as their intents say, also where the record is
 	// no longer there.
-	if skip := t.Committed(part); len(skip) > 0 {
+	if skip := t.Committed(part); !skip.Empty() {
 		for _, in := range t.parts[part].inputs {
 			x := in.Counts(next, end)
 			c.Add(&x)

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/ledger"
+	"github.com/millrace/millrace/runtime/offsets"
 	"github.com/millrace/millrace/runtime/watermark"
 )
 
@@ -271,7 +272,7 @@ func (l *Lane) skip(o *output, c *savedCursor, m *connector.MismatchError) {
 	if to > from {
 		c.Counts = c.Counts.Clone()
 		c.Counts.Lost += to - from
-		c.LostRanges = slices.Clone(c.LostRanges)
+		c.LostRanges = offsets.Set{}.Union(c.LostRanges)
 		c.LostRanges.Add(from, to)
 	}
 	c.Offset, c.from = to, "behind lost records"
@@ -344,14 +345,18 @@ func (l *Lane) attach(ctx context.Context, a *attempt, o *output, cursors []ledg
 // positions. Invariant 2.
 func (l *Lane) skipSet(ctx context.Context, o *output) error {
 	n := 0
+	above := make([][]*ledger.Input, len(l.cfg.Partitions))
 	for _, e := range l.cfg.Book.IntentsOf(o.cfg.Table.ID, func(e *ledger.Entry) bool { return e.Result == ledger.Committed }) {
 		for p, part := range l.cfg.Partitions {
 			in := e.Input(part.TopicID, part.ID)
 			if in != nil && in.Offsets.End() > o.tracker.Cursor(int32(p)).Offset {
-				o.tracker.AddCommitted(int32(p), in)
+				above[p] = append(above[p], in)
 				n++
 			}
 		}
+	}
+	for p := range above {
+		o.tracker.AddCommitted(int32(p), above[p]...)
 	}
 	if n > 0 {
 		l.notice("table %s: %d committed artefacts lie above the resume positions", o.cfg.Table.Name, n)

@@ -90,7 +90,8 @@ func (r *rows) reset(in *input, t *Tracker) {
 		r.limit = append(r.limit, maxOffset)
 		next := t.Next(run.Partition).Offset
 		skip := t.Committed(run.Partition)
-		some := run.BaseOffset < next || len(skip) > 0 && skip[0].First < run.EndOffset ||
+		skipFrom, skips := skip.First()
+		some := run.BaseOffset < next || skips && skipFrom < run.EndOffset ||
 			t.HasDead(run.Partition, run.BaseOffset, run.EndOffset)
 		if some {
 			r.skip(run, t, next)

@@ -31,7 +31,7 @@ func (t *Tracker) Seal(groups []*group, schemaHash uint64) *Sealing {
 				h.MinEventTime, h.MaxEventTime = b.minEvent, b.maxEvent
 			}
 			for part := range t.parts {
-				if set := b.inputs[part]; len(set) > 0 {
+				if set := b.input(part); !set.Empty() {
 					src := t.parts[part].source
 					h.Inputs = append(h.Inputs, connector.Input{Topic: src.TopicID, Partition: src.ID, Offsets: set})
 				}
@@ -52,7 +52,7 @@ func (t *Tracker) Intents(s *Sealing, sealed []connector.Artifact, nowMillis int
 		in := &ledger.Intent{Writer: t.writer(), SealedMillis: nowMillis, Artifacts: sealed[:len(g.buckets):len(g.buckets)]}
 		sealed = sealed[len(g.buckets):]
 		for part := range t.parts {
-			if x := g.input(int32(part), t.parts[part].source); len(x.Offsets) > 0 {
+			if x := g.input(int32(part), t.parts[part].source); !x.Offsets.Empty() {
 				in.Inputs = append(in.Inputs, x)
 			}
 		}
@@ -165,11 +165,15 @@ func (t *Tracker) Live(part int32) (c ledger.Counts, open int64) {
 		above := in.Counts(p.next.Offset, math.MaxInt64)
 		c.Add(&above)
 	}
-	in := t.openCounts(part)
+	var written, expanded int64
+	for _, g := range t.groups {
+		written += g.written[part]
+		expanded += g.expanded[part]
+	}
 	// While a batch is being written some of its rows are in groups and not yet
 	// counted; the equation holds at every moment all the same.
-	open = min(in.Written, c.Written)
+	open = min(written, c.Written)
 	c.Written -= open
-	c.Expanded -= min(in.Expanded, c.Expanded)
+	c.Expanded -= min(expanded, c.Expanded)
 	return c, open
 }

@@ -61,7 +61,8 @@ type trackedPart struct {
 	cursor ledger.Cursor // durable
 	segs   []segment     // segs[0].start.Offset == cursor.Offset
 	next   Position
-	inside bool // a batch is being processed; the last segment is its
+	inside bool          // a batch is being processed; the last segment is its
+	fresh  []*openBucket // that have got rows of it
 
 	inputs    []*ledger.Input // committed above the cursor
 	committed offsets.Set     // their union
@@ -74,10 +75,13 @@ type openBucket struct {
 	tablePartition string
 	group          *group
 	inputs         []offsets.Set // by partition
-	rows           int64
-	hash           uint64
-	minEvent       int64
-	maxEvent       int64
+	// fresh are, by partition, ranges of the batch being written, in the order
+	// of its parts: sorted before they go into inputs, where order is cheap.
+	fresh    [][]offsets.Range
+	rows     int64
+	hash     uint64
+	minEvent int64
+	maxEvent int64
 }
 
 // group is open files that share records: sealed, named by one intent and
@@ -89,8 +93,9 @@ type group struct {
 	begin []int64
 	// bytes is the least Position.Bytes at its begins.
 	bytes    int64
-	openedAt int64 // ms, monotonic
-	written  int64 // decoded rows
+	openedAt int64   // ms, monotonic
+	written  []int64 // decoded rows, by partition
+	expanded []int64 // what the table got for them
 	odd      [][]ledger.Odd
 	minutes  minutes
 	sealed   bool
@@ -110,11 +115,15 @@ func NewTracker(id connector.ArtifactID, parts []connector.Partition, cursors []
 	return t
 }
 
-// AddCommitted says that an intent's offsets of a partition are committed.
-func (t *Tracker) AddCommitted(part int32, in *ledger.Input) {
+// AddCommitted says that intents' offsets of a partition are committed.
+func (t *Tracker) AddCommitted(part int32, in ...*ledger.Input) {
 	p := &t.parts[part]
-	p.inputs = append(p.inputs, in)
-	p.committed = p.committed.Union(in.Offsets)
+	p.inputs = append(p.inputs, in...)
+	sets := []offsets.Set{p.committed}
+	for _, x := range in {
+		sets = append(sets, x.Offsets)
+	}
+	p.committed = offsets.UnionOf(sets...)
 }
 
 // AddDead says that rows have a durable dead letter; records come ascending.
@@ -189,6 +198,11 @@ func (t *Tracker) Minutes(part int32) minutes {
 func (t *Tracker) End(part int32, next Position) {
 	p := &t.parts[part]
 	p.inside = false
+	for _, b := range p.fresh {
+		b.input(int(part))
+	}
+	clear(p.fresh)
+	p.fresh = p.fresh[:0]
 	// A reader that began elsewhere, for another output, has not seen all that
 	// this one has.
 	next.Watermark = max(next.Watermark, p.next.Watermark)
@@ -214,12 +228,13 @@ func (t *Tracker) Open(id connector.BucketID, tablePartition string, now int64) 
 		return
 	}
 	g := &group{begin: make([]int64, len(t.parts)), openedAt: now, bytes: math.MaxInt64,
-		odd: make([][]ledger.Odd, len(t.parts)), minutes: minutes{}}
+		odd: make([][]ledger.Odd, len(t.parts)), minutes: minutes{},
+		written: make([]int64, len(t.parts)), expanded: make([]int64, len(t.parts))}
 	for i := range g.begin {
 		g.begin[i] = -1
 	}
 	b := &openBucket{id: id, tablePartition: tablePartition, group: g, inputs: make([]offsets.Set, len(t.parts)),
-		minEvent: math.MaxInt64, maxEvent: math.MinInt64}
+		fresh: make([][]offsets.Range, len(t.parts)), minEvent: math.MaxInt64, maxEvent: math.MinInt64}
 	g.buckets = []*openBucket{b}
 	t.buckets[id] = b
 	t.groups = append(t.groups, g)
@@ -240,11 +255,12 @@ func (t *Tracker) Link(a, b connector.BucketID) {
 			g.begin[i] = h.begin[i]
 		}
 		g.odd[i] = append(g.odd[i], h.odd[i]...)
+		g.written[i] += h.written[i]
+		g.expanded[i] += h.expanded[i]
 	}
 	g.bytes = min(g.bytes, h.bytes)
 	g.openedAt = min(g.openedAt, h.openedAt)
 	g.carry = g.carry || h.carry
-	g.written += h.written
 	g.minutes.addAll(h.minutes)
 	t.groups = slices.DeleteFunc(t.groups, func(x *group) bool { return x == h })
 }
@@ -253,11 +269,26 @@ func (t *Tracker) Link(a, b connector.BucketID) {
 // them, as the table counts.
 func (t *Tracker) Put(id connector.BucketID, part int32, first, end, rows int64) {
 	b := t.buckets[id]
-	b.inputs[part].Add(first, end)
+	if len(b.fresh[part]) == 0 {
+		t.parts[part].fresh = append(t.parts[part].fresh, b)
+	}
+	b.fresh[part] = append(b.fresh[part], offsets.Range{First: first, End: end})
 	b.rows += rows
 	if b.group.begin[part] < 0 {
 		t.begin(b.group, part)
 	}
+}
+
+// input is what a bucket holds of a partition.
+func (b *openBucket) input(part int) offsets.Set {
+	if f := b.fresh[part]; len(f) > 0 {
+		slices.SortFunc(f, func(x, y offsets.Range) int { return cmp.Compare(x.First, y.First) })
+		for _, r := range f {
+			b.inputs[part].Add(r.First, r.End)
+		}
+		b.fresh[part] = f[:0]
+	}
+	return b.inputs[part]
 }
 
 func (t *Tracker) begin(g *group, part int32) {
@@ -279,7 +310,11 @@ func (t *Tracker) PutHash(id connector.BucketID, hash uint64, minEvent, maxEvent
 // exceptions among their offsets.
 func (t *Tracker) PutRecords(id connector.BucketID, part int32, written int64, odd []ledger.Odd) {
 	g := t.buckets[id].group
-	g.written += written
+	g.written[part] += written
+	g.expanded[part] += written // but for the exceptions
+	for i := range odd {
+		g.expanded[part] += odd[i].Expanded - odd[i].Written
+	}
 	g.odd[part] = append(g.odd[part], odd...)
 }
 
@@ -290,29 +325,21 @@ func (t *Tracker) GroupMinutes(id connector.BucketID) minutes { return t.buckets
 func (t *Tracker) OpenRows() int64 {
 	var n int64
 	for _, g := range t.groups {
-		n += g.written
+		for _, w := range g.written {
+			n += w
+		}
 	}
 	return n
-}
-
-// openCounts are the counts of what is in open groups, of one partition, from
-// the exact sets.
-func (t *Tracker) openCounts(part int32) ledger.Counts {
-	var sum ledger.Counts
-	for _, g := range t.groups {
-		in := g.input(part, t.parts[part].source)
-		c := in.Counts(0, math.MaxInt64)
-		sum.Add(&c)
-	}
-	return sum
 }
 
 // input is what a group disposes of in a partition.
 func (g *group) input(part int32, source connector.Partition) ledger.Input {
 	in := ledger.Input{Topic: source.TopicID, Partition: source.ID}
-	for _, b := range g.buckets {
-		in.Offsets = in.Offsets.Union(b.inputs[part])
+	sets := make([]offsets.Set, len(g.buckets))
+	for i, b := range g.buckets {
+		sets[i] = b.input(int(part))
 	}
+	in.Offsets = offsets.UnionOf(sets...).Clip()
 	in.Odd = slices.Clone(g.odd[part])
 	slices.SortFunc(in.Odd, func(a, b ledger.Odd) int { return cmp.Compare(a.Offset, b.Offset) })
 	return in

@@ -173,8 +173,7 @@ type Input struct {
 
 // Counts are the counts of the input's offsets in [from, to).
 func (in *Input) Counts(from, to int64) Counts {
-	set := in.Offsets.Intersect(offsets.Of(max(from, 0), to))
-	n := set.Count()
+	n := in.Offsets.CountIn(from, to)
 	c := Counts{Records: n, Read: n, Written: n, Expanded: n}
 	for i := range in.Odd {
 		o := &in.Odd[i]

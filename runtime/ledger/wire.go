@@ -182,12 +182,12 @@ func (d *decoder) uuid() (u connector.UUID) {
 
 func (d *decoder) set() offsets.Set {
 	if d.bad {
-		return nil
+		return offsets.Set{}
 	}
 	s, rest, err := offsets.Decode(d.b)
 	if err != nil {
 		d.bad = true
-		return nil
+		return offsets.Set{}
 	}
 	d.b = rest
 	return s
