@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/jobs/control"
 	"github.com/millrace/millrace/jobs/spec"
 	"github.com/millrace/millrace/runtime/checkpoint"
+	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/engine"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/ledger"
@@ -196,6 +197,7 @@ func (n *Node) start(ctx context.Context, r *Running, o RunOptions) error {
 		Ledger: n.ledger, Scope: ledger.Scope{Job: r.record.ID, Generation: r.record.Generation},
 		DataDirectory: n.records.directory, NewUUID: newUUID, DeadLetters: dead,
 		Keyed: keyedStages(checkpoints, o.DiscardAfter),
+		Apart: func(topic connector.UUID) bool { return topic == connector.UUID(dead.topic.ID) },
 		Adopt: o.Adopt, Log: n.opts.Log, Notice: o.Notice, MaxDead: o.maxDead(),
 	})
 	if err != nil {

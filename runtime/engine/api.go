@@ -31,6 +31,9 @@ type Deps struct {
 	// LeaveCloses: the run adds to tables whose topics another run reads, which
 	// alone closes table partitions for the first time.
 	LeaveCloses bool
+	// Apart reports topics whose lanes in this scope belong to other runs: the
+	// dead letters that a replay has read. nil: none.
+	Apart func(topic connector.UUID) bool
 	// Adopt takes table locations over from another owner.
 	Adopt bool
 	// Clock; nil is the system's.

@@ -194,7 +194,7 @@ func (r *Run) open(ctx context.Context) error {
 	if err := r.book.Append(ctx, &ledger.Start{Epoch: r.epoch, TimeMillis: r.clock.Now().UnixMilli()}); err != nil {
 		return fmt.Errorf("recording the start: %w", err)
 	}
-	r.notice("job epoch %d", r.epoch)
+	r.notice("job %s: epoch %d; processes of earlier epochs can commit nothing any more", r.job.Name, r.epoch)
 	if err := r.openTables(ctx); err != nil {
 		return err
 	}

@@ -168,7 +168,9 @@ func (r *Run) lanesOf(ctx context.Context, s *source, parts []connector.Partitio
 func (r *Run) known(s *source, f *ledger.Lane, index *laneIndex, byTopic map[connector.UUID][]connector.Partition, parts []connector.Partition) (*laneOf, error) {
 	have := byTopic[f.ID.Topic]
 	if have == nil && !slices.ContainsFunc(parts, func(p connector.Partition) bool { return p.Topic == f.Topic }) {
-		r.notice("topic %s (table %s) is gone; its lane does not run", f.Topic, s.name)
+		if r.deps.Apart == nil || !r.deps.Apart(f.ID.Topic) {
+			r.notice("topic %s (table %s) is gone; its lane does not run", f.Topic, s.name)
+		}
 		return nil, nil
 	}
 	ps := make([]connector.Partition, len(f.Partitions))

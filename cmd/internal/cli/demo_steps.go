@@ -318,9 +318,7 @@ func (d *demoRun) written(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		right := output.Text(output.Size(disk.bytes))
-		right.Right = true
-		if err := rows.Write(output.Text(t.Table), output.Number(t.Rows), output.Number(disk.files), output.Number(disk.partitions), output.Number(disk.announced), right); err != nil {
+		if err := rows.Write(output.Text(t.Table), output.Number(t.Rows), output.Number(disk.files), output.Number(disk.partitions), output.Number(disk.announced), output.Bytes(disk.bytes)); err != nil {
 			return err
 		}
 	}

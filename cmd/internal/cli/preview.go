@@ -37,7 +37,7 @@ get. Nothing is written, and the job's own positions do not move.`,
 		},
 	}
 	job.register(cmd)
-	cmd.Flags().StringVar(&p.Range, "range", "+1000", "which records of each partition; as for topics consume")
+	cmd.Flags().StringVar(&p.Range, "range", "+1000", "run on this `RANGE` of each partition; see: millrace topics consume --help")
 	cmd.Flags().Int64Var(&p.Limit, "limit", 20, "print at most `N` rows of each table; 0: all")
 	return cmd
 }

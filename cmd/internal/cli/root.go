@@ -80,6 +80,9 @@ func strict(cmd *cobra.Command) {
 					err = fmt.Errorf("%w; did you mean %q?", err, s[0])
 				}
 			}
+			if err != nil && !cmd.HasSubCommands() {
+				err = fmt.Errorf("%s given; usage: %s", output.Count(len(a), "argument"), cmd.UseLine())
+			}
 			return exitcode.With(exitcode.Input, err)
 		}
 	}

@@ -68,9 +68,9 @@ the present end of their tables.
 		},
 	}
 	job.register(cmd)
-	cmd.Flags().StringArrayVarP(&queries, "execute", "e", nil, "run this text and leave")
-	cmd.Flags().StringVar(&script, "script", "", "run this file and leave; - is stdin")
-	cmd.Flags().StringVar(&q.Job, "job", "", "know the tables of this job")
+	cmd.Flags().StringArrayVarP(&queries, "execute", "e", nil, "run this `QUERY` and leave")
+	cmd.Flags().StringVar(&script, "script", "", "run `FILE` and leave; - is stdin")
+	cmd.Flags().StringVar(&q.Job, "job", "", "know the tables of job `NAME`")
 	cmd.Flags().BoolVar(&q.SafeNumbers, "safe-numbers", false, "DECIMAL and BIGINT beyond 2^53 as JSON strings")
 	return cmd
 }

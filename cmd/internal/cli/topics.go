@@ -48,12 +48,12 @@ func topicsLs(e *Env) *cobra.Command {
 							records += p.Latest - p.Earliest
 							bytes += p.Bytes
 						}
-						if err := r.Write(output.Text(t.Name), output.Number(len(t.Partitions)), output.Number(records), output.Number(bytes)); err != nil {
+						if err := r.Write(output.Text(t.Name), output.Number(len(t.Partitions)), output.Number(records), output.Bytes(bytes)); err != nil {
 							return err
 						}
 					}
 					return nil
-				}, "TOPIC", "PARTITIONS", "RECORDS", "BYTES")
+				}, "TOPIC", "PARTITIONS", "RECORDS", "SIZE")
 			})
 		},
 	}
@@ -88,12 +88,12 @@ from the defaults go to stderr.`,
 				}
 				return e.result(cmd, "topic "+t.Name+", "+output.Count(len(t.Partitions), "partition"), t, func(r *output.Rows) error {
 					for _, p := range t.Partitions {
-						if err := r.Write(output.Number(p.Partition), output.Number(p.Earliest), output.Number(p.Latest), output.Number(p.Bytes)); err != nil {
+						if err := r.Write(output.Number(p.Partition), output.Number(p.Earliest), output.Number(p.Latest), output.Bytes(p.Bytes)); err != nil {
 							return err
 						}
 					}
 					return nil
-				}, "PARTITION", "EARLIEST", "LATEST", "BYTES")
+				}, "PARTITION", "EARLIEST", "LATEST", "SIZE")
 			})
 		},
 	}

@@ -32,6 +32,11 @@ func Number[T ~int | ~int32 | ~int64 | ~uint64 | ~float64](n T) Cell {
 	return Cell{Text: s, JSON: json.RawMessage(s), Right: true}
 }
 
+// Bytes returns a right-aligned cell with a size; JSON gets it as a number.
+func Bytes(n int64) Cell {
+	return Cell{Text: Size(n), JSON: json.RawMessage(fmt.Sprint(n)), Right: true}
+}
+
 // Null is the NULL cell.
 func Null() Cell { return Cell{Null: true} }
 
