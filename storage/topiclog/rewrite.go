@@ -5,20 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/bits"
 	"slices"
 
 	"github.com/millrace/millrace/storage/manifest"
 	"github.com/millrace/millrace/storage/segment"
 )
 
-// Merging: this many neighbors of one size class become one segment. Without it
-// the number of files, and what each partition remembers of them, would grow
-// with time rather than with data.
+// Merging: this many neighbors become one segment. Without it the number of files,
+// and what each partition remembers of them, would grow with time rather than
+// with data.
 const (
 	mergeFanIn    = 8
-	mergeMinBytes = 1 << 20   // smaller ones are one class
+	mergeMinBytes = 1 << 20   // smaller ones count as this
 	mergeMaxBytes = 256 << 20 // no larger ones are made
+	// mergeGrowth is by how much a merged segment is larger than any it was
+	// made of: so each record is copied a few times only, whatever the sizes
+	// are that full caches and intervals leave side by side.
+	mergeGrowth = 3
 )
 
 // rewrite copies what partitions hold in some segments of a shard into one new
@@ -33,6 +36,10 @@ type rewrite struct {
 	// damage is what could not be copied.
 	damage []Damage
 	buf    []byte
+	// small are batches of the partition at hand that are not written yet, and
+	// smallMs the time of the latest.
+	small   []byte
+	smallMs int64
 	// readers are those opened for this rewrite.
 	readers map[*segmentInfo]*segment.Reader
 	// filter, if set, may drop records of a batch extent: it returns what to
@@ -148,7 +155,35 @@ func (r *rewrite) copyPart(part rewritePart) error {
 		}
 	}
 	r.held = append(r.held, sp)
+	return r.putSmall(p)
+}
+
+// put writes batches of a partition. Small pieces are collected, so that they
+// become one extent: one entry of the index, one read.
+func (r *rewrite) put(p *partition, batches []byte, appendMs int64) error {
+	large := len(batches) >= extentBatch/2
+	if large || len(r.small)+len(batches) > extentBatch {
+		if err := r.putSmall(p); err != nil {
+			return err
+		}
+	}
+	if large {
+		_, err := r.w.Append(uint64(p.id), batches, appendMs)
+		return err
+	}
+	r.small = append(r.small, batches...)
+	r.smallMs = max(r.smallMs, appendMs)
 	return nil
+}
+
+// putSmall writes what was collected.
+func (r *rewrite) putSmall(p *partition) error {
+	if len(r.small) == 0 {
+		return nil
+	}
+	_, err := r.w.Append(uint64(p.id), r.small, r.smallMs)
+	r.small, r.smallMs = r.small[:0], 0
+	return err
 }
 
 func (r *rewrite) copyExtent(p *partition, reader *segment.Reader, e segment.Extent) (int64, error) {
@@ -186,7 +221,7 @@ func (r *rewrite) copyExtent(p *partition, reader *segment.Reader, e segment.Ext
 		if len(out) == 0 {
 			continue
 		}
-		if _, err := r.w.Append(uint64(p.id), out, e.AppendTimeMs); err != nil {
+		if err := r.put(p, out, e.AppendTimeMs); err != nil {
 			return n, err
 		}
 		n += int64(len(out))
@@ -306,8 +341,8 @@ func (s *Store) rewriteAll(ctx context.Context, sh *shard, segs []*segmentInfo) 
 
 var errNotAdjacent = errors.New("segments are not adjacent")
 
-// mergeSmall merges neighbors of one size class until there are no more than a
-// few of each. It returns how many segments were merged away.
+// mergeSmall merges neighbors as long as there are enough of similar sizes. It
+// returns how many segments were merged away.
 func (s *Store) mergeSmall(ctx context.Context) (int, error) {
 	merged := 0
 	for _, sh := range s.shards {
@@ -333,8 +368,8 @@ func (s *Store) mergeSmall(ctx context.Context) (int, error) {
 	return merged, nil
 }
 
-// mergeable returns a run of mergeFanIn neighbors of one size class that does
-// not begin with one of those that are stuck.
+// mergeable returns a run of mergeFanIn neighbors of which none is larger than
+// the others warrant, and that does not begin with one of those that are stuck.
 func (sh *shard) mergeable(stuck map[*segmentInfo]bool) []*segmentInfo {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -344,18 +379,16 @@ func (sh *shard) mergeable(stuck map[*segmentInfo]bool) []*segmentInfo {
 		}
 		return int(int64(a.id) - int64(b.id))
 	})
-	class := func(seg *segmentInfo) int {
-		return bits.Len64(uint64(max(seg.sizeBytes, mergeMinBytes))/mergeMinBytes) / 3
-	}
 	for i := 0; i+mergeFanIn <= len(all); i++ {
 		run := all[i : i+mergeFanIn]
-		var size int64
-		same := !stuck[run[0]]
+		var size, total, largest int64
+		due := !stuck[run[0]]
 		for _, seg := range run {
-			size += seg.sizeBytes
-			same = same && class(seg) == class(run[0]) && seg.refs > 0
+			n := max(seg.sizeBytes, mergeMinBytes)
+			size, total, largest = size+seg.sizeBytes, total+n, max(largest, n)
+			due = due && seg.refs > 0
 		}
-		if same && size <= mergeMaxBytes {
+		if due && total >= mergeGrowth*largest && size <= mergeMaxBytes {
 			return slices.Clone(run)
 		}
 	}

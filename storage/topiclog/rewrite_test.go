@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -196,6 +197,48 @@ func TestCompactionKeepsDeletionOfPinnedKey(t *testing.T) {
 		check(t, s.Compact(ctx, "t"))
 		if got := fmt.Sprint(readAll(t, s, id, 0)); got != "[2:old 3: 4:end]" {
 			t.Errorf("left: %s", got)
+		}
+	}
+	check(t, s.Close())
+}
+
+// Large and small segments side by side are merged, with extents of all sizes,
+// and each record is copied a few times only.
+func TestMergeOfMixedSizes(t *testing.T) {
+	ctx := context.Background()
+	o := small(vfs.NewMem())
+	o.Shards = 1
+	o.CacheBytes, o.JournalMaxBytes = 64<<20, 64<<20
+	s := open(t, o)
+	tp, err := s.CreateTopic(ctx, topiclog.TopicSpec{Name: "t", Partitions: 2})
+	check(t, err)
+	want := make([][]string, 2)
+	rng := rand.New(rand.NewPCG(3, 3))
+	merged := 0
+	for i := range 40 {
+		size := 20_000
+		if i%2 == 0 {
+			size = 1_000_000
+		}
+		for n := 0; n < size; {
+			v := fmt.Sprintf("%d-%0*d", i, []int{100, 5000, 40_000, 200_000}[rng.IntN(4)], 0)
+			p := rng.IntN(2)
+			res, err := s.Append(ctx, topiclog.AppendRequest{Partition: tp.Partitions[p].ID, Batches: batch(t, v)})
+			check(t, err)
+			want[p] = append(want[p], fmt.Sprintf("%d:%s", res.BaseOffset, v))
+			n += len(v)
+		}
+		check(t, s.Flush(ctx))
+		rep, err := s.RunRetention(ctx)
+		check(t, err)
+		merged += rep.Merged
+	}
+	if n := s.Status().Segments; n > 20 || merged > 3*40 {
+		t.Errorf("%d segments are left of 40, %d were merged away", n, merged)
+	}
+	for p := range 2 {
+		if got := readAll(t, s, tp.Partitions[p].ID, 0); !slices.Equal(got, want[p]) {
+			t.Errorf("partition %d: %d records, want %d", p, len(got), len(want[p]))
 		}
 	}
 	check(t, s.Close())
