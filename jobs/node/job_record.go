@@ -21,6 +21,9 @@ type jobRecord struct {
 	Path string `json:"path"`
 	// Generation rises with --fresh.
 	Generation uint32 `json:"generation"`
+	// BeganMillis is when the generation first started, in ms since 1970: what
+	// clock functions say in a batch job, also after a crash.
+	BeganMillis int64 `json:"began_millis"`
 	// Finished says that the bounded job has ended; running it again does nothing.
 	Finished bool `json:"finished"`
 	// Dead is the name of its dead-letter topic.

@@ -139,7 +139,10 @@ func (n *Node) identify(u *compile.Unit, o RunOptions) (jobRecord, error) {
 			return rec, err
 		}
 		rec.Generation++
-		rec.Finished = false
+		rec.Finished, rec.BeganMillis = false, 0
+	}
+	if rec.BeganMillis == 0 {
+		rec.BeganMillis = n.opts.Now().UnixMilli()
 	}
 	rec.Path, rec.Files, rec.Set, rec.Dead = o.Path, o.Files, o.Vars.Set, dead
 	return rec, n.records.put(rec)
@@ -198,7 +201,7 @@ func (n *Node) start(ctx context.Context, r *Running, o RunOptions) error {
 		DataDirectory: n.records.directory, NewUUID: newUUID, DeadLetters: dead,
 		Keyed: keyedStages(checkpoints, o.DiscardAfter),
 		Apart: func(topic connector.UUID) bool { return topic == connector.UUID(dead.topic.ID) },
-		Adopt: o.Adopt, Log: n.opts.Log, Notice: o.Notice, MaxDead: o.maxDead(),
+		BatchTime: time.UnixMilli(r.record.BeganMillis), Adopt: o.Adopt, Log: n.opts.Log, Notice: o.Notice, MaxDead: o.maxDead(),
 	})
 	if err != nil {
 		return err

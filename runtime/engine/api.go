@@ -36,6 +36,9 @@ type Deps struct {
 	Apart func(topic connector.UUID) bool
 	// Adopt takes table locations over from another owner.
 	Adopt bool
+	// BatchTime is what clock functions say in a batch job, the same for every
+	// row and after every restart; zero: the time of this start.
+	BatchTime time.Time
 	// Clock; nil is the system's.
 	Clock slot.Clock
 	// Log; nil discards.
@@ -72,9 +75,12 @@ type KeyedEnv struct {
 	DataDirectory connector.UUID
 	// JobEpoch is this run's.
 	JobEpoch uint64
-	Clock    slot.Clock
-	Log      *slog.Logger
-	Notice   func(line string)
+	// ClockMicros, if not 0, is what clock functions say, in microseconds UTC:
+	// a batch job reads the clock once.
+	ClockMicros int64
+	Clock       slot.Clock
+	Log         *slog.Logger
+	Notice      func(line string)
 	// Sinks are the open sinks of the job's sink nodes; the engine closes them.
 	Sinks map[graph.NodeID]SinkHandle
 	// Outputs are the table ids of the exchanges that lanes feed.

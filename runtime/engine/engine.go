@@ -225,6 +225,17 @@ func (r *Run) expectLanes() {
 	k.Expect(ids)
 }
 
+// clockMicros is the one reading of the clock of a batch job, 0 for any other.
+func (r *Run) clockMicros() int64 {
+	switch {
+	case !r.job.Batch:
+		return 0
+	case r.deps.BatchTime.IsZero():
+		return r.start.UnixMicro()
+	}
+	return r.deps.BatchTime.UnixMicro()
+}
+
 // closeAll closes what was opened.
 func (r *Run) closeAll() {
 	for _, s := range r.sources {

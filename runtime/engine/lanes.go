@@ -211,7 +211,7 @@ func (r *Run) makeLane(s *source, f *ledger.Lane, index *laneIndex, parts []conn
 	}
 	cfg := lane.Config{Name: name, Fact: f, Partitions: parts, Job: r.job, Sources: s.nodes, Source: s.src, Book: r.book,
 		DeadLetters: r.deps.DeadLetters, Slot: r.slots[0], Zone: r.zone, Log: r.deps.Log, Notice: r.deps.Notice,
-		EndsBy: endsBy(s.table), NewEnds: r.deps.NewEnds, Changed: func() { r.stir(l) }, Dead: r.countDead, Options: r.opts.Lane}
+		EndsBy: endsBy(s.table), NewEnds: r.deps.NewEnds, ClockMicros: r.clockMicros(), Changed: func() { r.stir(l) }, Dead: r.countDead, Options: r.opts.Lane}
 	cfg.Options.Seed = uint64(f.ID.Topic[0])<<8 | uint64(f.ID.Set)
 	cfg.Committed = r.committed
 	for _, node := range s.nodes {

@@ -117,7 +117,7 @@ func (r *Run) consumer(x graph.NodeID) *graph.Node {
 }
 
 func (r *Run) openKeyed(ctx context.Context) error {
-	env := KeyedEnv{Book: r.book, DeadLetters: r.deps.DeadLetters, DataDirectory: r.deps.DataDirectory, JobEpoch: r.epoch,
+	env := KeyedEnv{Book: r.book, DeadLetters: r.deps.DeadLetters, DataDirectory: r.deps.DataDirectory, JobEpoch: r.epoch, ClockMicros: r.clockMicros(),
 		Clock: r.clock, Log: r.deps.Log, Notice: r.deps.Notice, Sinks: map[graph.NodeID]SinkHandle{}, Outputs: map[graph.NodeID]connector.UUID{}}
 	needed := false
 	for id, t := range r.nodes {

@@ -85,7 +85,9 @@ func (t *task) run(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		t.ectx.Now = t.r.now().UnixMicro()
+		if t.ectx.Now = t.r.env.ClockMicros; t.ectx.Now == 0 {
+			t.ectx.Now = t.r.now().UnixMicro()
+		}
 		switch m.Kind {
 		case exchange.Data:
 			err = t.enter(m.Rows)

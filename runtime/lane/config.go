@@ -31,6 +31,8 @@ type Config struct {
 	// unless NewEnds says that every run has its own end.
 	EndsBy  uint64
 	NewEnds bool
+	// ClockMicros, if not 0, is what clock functions say, in microseconds UTC.
+	ClockMicros int64
 	// Outputs in a fixed order.
 	Outputs []OutputConfig
 

@@ -58,7 +58,9 @@ func (d *drive) prepare() (*input, int64) {
 		d.read.Add(estimateBytes(b))
 	}
 	read := d.read.Load()
-	d.ctx.Now = l.wallMillis() * 1000
+	if d.ctx.Now = l.cfg.ClockMicros; d.ctx.Now == 0 {
+		d.ctx.Now = l.wallMillis() * 1000
+	}
 	first := d.chains[0]
 	first.show(b)
 	d.assigner.Advance(d.ctx, &first.view)
