@@ -96,7 +96,7 @@ type group struct {
 	openedAt int64   // ms, monotonic
 	written  []int64 // decoded rows, by partition
 	expanded []int64 // what the table got for them
-	odd      [][]ledger.Odd
+	odd      []ledger.Odds
 	minutes  minutes
 	sealed   bool
 	carry    bool // began below the head of the attempt before
@@ -155,18 +155,6 @@ func (t *Tracker) HasDead(part int32, from, to int64) bool {
 	d := t.parts[part].dead
 	i := sort.Search(len(d), func(i int) bool { return d[i].Offset >= from })
 	return i < len(d) && d[i].Offset < to
-}
-
-// CommittedOdd finds the exceptional counts of a committed offset, or nil:
-// exactly one row, written.
-func (t *Tracker) CommittedOdd(part int32, offset int64) *ledger.Odd {
-	for _, in := range t.parts[part].inputs {
-		i := sort.Search(len(in.Odd), func(i int) bool { return in.Odd[i].Offset >= offset })
-		if i < len(in.Odd) && in.Odd[i].Offset == offset {
-			return &in.Odd[i]
-		}
-	}
-	return nil
 }
 
 // Begin starts processing a stretch of a partition: a segment begins.
@@ -228,7 +216,7 @@ func (t *Tracker) Open(id connector.BucketID, tablePartition string, now int64) 
 		return
 	}
 	g := &group{begin: make([]int64, len(t.parts)), openedAt: now, bytes: math.MaxInt64,
-		odd: make([][]ledger.Odd, len(t.parts)), minutes: minutes{},
+		odd: make([]ledger.Odds, len(t.parts)), minutes: minutes{},
 		written: make([]int64, len(t.parts)), expanded: make([]int64, len(t.parts))}
 	for i := range g.begin {
 		g.begin[i] = -1
@@ -254,7 +242,7 @@ func (t *Tracker) Link(a, b connector.BucketID) {
 		if g.begin[i] < 0 || h.begin[i] >= 0 && h.begin[i] < g.begin[i] {
 			g.begin[i] = h.begin[i]
 		}
-		g.odd[i] = append(g.odd[i], h.odd[i]...)
+		g.odd[i].Merge(&h.odd[i])
 		g.written[i] += h.written[i]
 		g.expanded[i] += h.expanded[i]
 	}
@@ -308,14 +296,14 @@ func (t *Tracker) PutHash(id connector.BucketID, hash uint64, minEvent, maxEvent
 
 // PutRecords adds to the group of a bucket: decoded rows written, and the
 // exceptions among their offsets.
-func (t *Tracker) PutRecords(id connector.BucketID, part int32, written int64, odd []ledger.Odd) {
+func (t *Tracker) PutRecords(id connector.BucketID, part int32, written int64, odd ledger.Odds) {
 	g := t.buckets[id].group
 	g.written[part] += written
 	g.expanded[part] += written // but for the exceptions
-	for i := range odd {
-		g.expanded[part] += odd[i].Expanded - odd[i].Written
+	for o := range odd.All() {
+		g.expanded[part] += o.Expanded - o.Written
+		g.odd[part].Add(o)
 	}
-	g.odd[part] = append(g.odd[part], odd...)
 }
 
 // GroupMinutes is where the group of a bucket counts written rows by minute.
@@ -340,8 +328,7 @@ func (g *group) input(part int32, source connector.Partition) ledger.Input {
 		sets[i] = b.input(int(part))
 	}
 	in.Offsets = offsets.UnionOf(sets...).Clip()
-	in.Odd = slices.Clone(g.odd[part])
-	slices.SortFunc(in.Odd, func(a, b ledger.Odd) int { return cmp.Compare(a.Offset, b.Offset) })
+	in.Odd = g.odd[part].Clip()
 	return in
 }
 

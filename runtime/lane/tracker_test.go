@@ -58,7 +58,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) {
 		}
 		in := &ledger.Input{Offsets: set}
 		if odd := value(d, "odd"); odd != "" {
-			in.Odd = []ledger.Odd{parseOdd(t, odd)}
+			in.Odd = ledger.OddsOf(parseOdd(t, odd))
 		}
 		s.t.AddCommitted(int32(number(d, "p", 0)), in)
 	case "read":
@@ -118,13 +118,13 @@ func (s *script) read(t *testing.T, d *datadriven.TestData) {
 			for _, r := range ranges(t, set) {
 				n := r.End - r.First
 				s.t.Put(id, p, r.First, r.End, n)
-				s.t.PutRecords(id, p, n, nil)
+				s.t.PutRecords(id, p, n, ledger.Odds{})
 				c.Written += n
 			}
 		case "odd": // of an offset that a file has one row of, so far
 			name, text, _ := strings.Cut(a.Vals[0], "@")
 			o := parseOdd(t, text)
-			s.t.PutRecords(s.id(name), p, 0, []ledger.Odd{o})
+			s.t.PutRecords(s.id(name), p, 0, ledger.OddsOf(o))
 			c.Dead.AddAll(o.Dead)
 		case "link":
 			x, y, _ := strings.Cut(a.Vals[0], "+")

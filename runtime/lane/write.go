@@ -168,7 +168,7 @@ type unit struct {
 type unitPart struct {
 	part    int32
 	written int64
-	odd     []ledger.Odd
+	odd     ledger.Odds
 }
 
 // units sums up records by unit; the index is the unit's root.
@@ -231,7 +231,7 @@ func (o *output) addRecord(out []unit, part int32, at int64, i, j int32) {
 	p.written += odd.Written
 	if j-i > 1 || odd.Written != 1 || odd.Expanded != 1 {
 		odd.Offset = at
-		p.odd = append(p.odd, odd)
+		p.odd.Add(&odd)
 	}
 }
 

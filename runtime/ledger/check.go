@@ -140,10 +140,10 @@ func (b *Book) doubles() []Violation {
 			}
 			seen[x.key] = seen[x.key].Union(x.in.Offsets)
 		}
-		for i := range x.in.Odd {
-			if !x.in.Offsets.Contains(x.in.Odd[i].Offset) {
+		for o := range x.in.Odd.All() {
+			if !x.in.Offsets.Contains(o.Offset) {
 				out = append(out, Violation{b.table(x.key.Output).Name, x.key.Topic.String(), x.key.Partition,
-					fmt.Sprintf("offset %d has counts and is not in the set of %s", x.in.Odd[i].Offset, x.id)})
+					fmt.Sprintf("offset %d has counts and is not in the set of %s", o.Offset, x.id)})
 			}
 		}
 	}

@@ -147,15 +147,7 @@ func (in *Input) appendTo(b []byte) []byte {
 	b = append(b, in.Topic[:]...)
 	b = appendUvarint(b, uint64(uint32(in.Partition)))
 	b = in.Offsets.AppendTo(b)
-	b = appendUvarint(b, uint64(len(in.Odd)))
-	var last int64
-	for i := range in.Odd {
-		o := &in.Odd[i]
-		b = appendInt(b, o.Offset-last)
-		last = o.Offset
-		b = appendInt(appendInt(appendInt(b, o.Written), o.Expanded), o.Late)
-		b = appendTallies(appendTallies(b, o.Filtered), o.Dead)
-	}
+	b = append(appendUvarint(b, uint64(in.Odd.n)), in.Odd.packed...)
 	return b
 }
 
@@ -322,14 +314,7 @@ func decodeIntent(key, v *decoder) *Intent {
 		f.Artifacts = make([]connector.Artifact, 1)
 	}
 	for range v.count() {
-		in := Input{Topic: v.uuid(), Partition: int32(v.uvarint()), Offsets: v.set()}
-		var last int64
-		for range v.count() {
-			o := Odd{Offset: last + v.int64(), Written: v.int64(), Expanded: v.int64(), Late: v.int64()}
-			o.Filtered, o.Dead = v.tallies(), v.tallies()
-			last = o.Offset
-			in.Odd = append(in.Odd, o)
-		}
+		in := Input{Topic: v.uuid(), Partition: int32(v.uvarint()), Offsets: v.set(), Odd: v.odds()}
 		f.Inputs = append(f.Inputs, in)
 	}
 	for range v.count() {

@@ -148,37 +148,25 @@ type PartitionOffset struct {
 	Offset    int64
 }
 
-// Odd is the outcome of one offset that is not exactly one written row which
-// became exactly one row of the table.
-type Odd struct {
-	Offset   int64
-	Written  int64
-	Expanded int64
-	Late     int64
-	Filtered Tallies
-	Dead     Tallies
-}
-
-// Read is the decoded rows of the offset.
-func (o *Odd) Read() int64 { return o.Written + o.Late + o.Filtered.Sum() + o.Dead.Sum() }
-
 // Input is what an intent disposes of in one source partition.
 type Input struct {
 	Topic     connector.UUID
 	Partition int32
 	Offsets   offsets.Set
-	// Odd are exceptions, ascending; every one is in Offsets.
-	Odd []Odd
+	// Odd are exceptions; every one is in Offsets.
+	Odd Odds
 }
 
 // Counts are the counts of the input's offsets in [from, to).
 func (in *Input) Counts(from, to int64) Counts {
 	n := in.Offsets.CountIn(from, to)
 	c := Counts{Records: n, Read: n, Written: n, Expanded: n}
-	for i := range in.Odd {
-		o := &in.Odd[i]
-		if o.Offset < from || o.Offset >= to {
+	for o := range in.Odd.All() {
+		if o.Offset < from {
 			continue
+		}
+		if o.Offset >= to {
+			break
 		}
 		c.Read += o.Read() - 1
 		c.Written += o.Written - 1

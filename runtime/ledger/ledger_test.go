@@ -37,7 +37,7 @@ func intent(epoch, seq uint64, set offsets.Set, odd ...Odd) *Intent {
 		Artifacts: []connector.Artifact{{Header: connector.Header{ID: artifactID(epoch, seq), TablePartition: "dt=2021-07-21",
 			Rows: set.Count(), RowHash: 0x0123456789abcdef, SchemaHash: 0xfedcba9876543210, MinEventTime: -5, MaxEventTime: 7},
 			Bytes: 1234, Location: "/t/dt=2021-07-21/x.parquet", Payload: []byte{1, 2, 3}}},
-		Inputs: []Input{{Topic: topicA, Partition: 0, Offsets: set, Odd: odd}}}
+		Inputs: []Input{{Topic: topicA, Partition: 0, Offsets: set, Odd: OddsOf(odd...)}}}
 	in.Artifacts[0].Header.Inputs = in.headerInputs()
 	return in
 }
@@ -502,5 +502,40 @@ func TestCompactionChangesNothing(t *testing.T) {
 		if !reflect.DeepEqual(again.Rows(), rows) || !reflect.DeepEqual(again.Closes(tableA), closes) || len(again.Check()) > 0 {
 			t.Fatalf("seed %d: %+v after, %+v before; %v", seed, again.Rows(), rows, again.Check())
 		}
+	}
+}
+
+// TestOdds: exceptions are kept in order, whatever order they come in.
+func TestOdds(t *testing.T) {
+	at := func(offsets ...int64) (l []Odd) {
+		for _, o := range offsets {
+			l = append(l, Odd{Offset: o, Written: o % 3, Expanded: 2 * o, Dead: Tallies{{Reason{"overflow", "v"}, 1}}})
+		}
+		return l
+	}
+	a, b := OddsOf(at(9, 2, 5)...), OddsOf(at(1, 7, 300)...)
+	a.Merge(&b)
+	b.Merge(&Odds{})
+	if want := OddsOf(at(1, 2, 5, 7, 9, 300)...); !reflect.DeepEqual(a, want) || a.Len() != 6 || b.Len() != 3 {
+		t.Errorf("merged %+v, want %+v", a, want)
+	}
+	var got []Odd
+	for o := range a.All() {
+		got = append(got, *o)
+	}
+	if !reflect.DeepEqual(got, at(1, 2, 5, 7, 9, 300)) {
+		t.Errorf("got %+v", got)
+	}
+	in := Input{Offsets: offsets.Of(0, 400), Odd: a}
+	if c := in.Counts(5, 300); c.Records != 295 || c.Written != 295-3+2+1+0 || c.Dead.Sum() != 3 {
+		t.Errorf("counts %+v", c)
+	}
+	// An exception of an array takes few bytes.
+	var many Odds
+	for i := range int64(100_000) {
+		many.Add(&Odd{Offset: i, Written: 1, Expanded: 2})
+	}
+	if c := many.Clip(); cap(c.packed) > 700_000 {
+		t.Errorf("100,000 exceptions take %d bytes", cap(c.packed))
 	}
 }
