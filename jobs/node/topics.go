@@ -7,7 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/millrace/millrace/jobs/control"
@@ -197,6 +197,12 @@ func (n *Node) Produce(ctx context.Context, topic string, next func(*control.Rec
 		return out, err
 	}
 	var failed firstError
+	// One callback for all records: a closure a record would cost an allocation.
+	done := func(_ client.Result, err error) {
+		if err != nil {
+			failed.set(err)
+		}
+	}
 	var rec control.Record
 	for {
 		err := next(&rec)
@@ -204,7 +210,7 @@ func (n *Node) Produce(ctx context.Context, topic string, next func(*control.Rec
 			break
 		}
 		if err == nil {
-			err = n.produceOne(ctx, p, &t, &rec, failed.set)
+			err = n.produceOne(ctx, p, &t, &rec, done)
 		}
 		if err == nil {
 			err = failed.get()
@@ -223,7 +229,7 @@ func (n *Node) Produce(ctx context.Context, topic string, next func(*control.Rec
 	return out, failed.get()
 }
 
-func (n *Node) produceOne(ctx context.Context, p *client.Producer, t *topiclog.Topic, rec *control.Record, done func(error)) error {
+func (n *Node) produceOne(ctx context.Context, p *client.Producer, t *topiclog.Topic, rec *control.Record, done func(client.Result, error)) error {
 	r := client.ProducerRecord{Topic: t.Name, Partition: client.AnyPartition, Key: rec.Key, Value: rec.Value, TimestampMillis: rec.TimestampMillis}
 	if !rec.AnyPartition {
 		if rec.Partition < 0 || int(rec.Partition) >= len(t.Partitions) {
@@ -234,31 +240,19 @@ func (n *Node) produceOne(ctx context.Context, p *client.Producer, t *topiclog.T
 	for _, h := range rec.Headers {
 		r.Headers = append(r.Headers, record.RecordHeader{Key: []byte(h.Key), Value: h.Value})
 	}
-	return p.Produce(ctx, r, func(_ client.Result, err error) {
-		if err != nil {
-			done(err)
-		}
-	})
+	return p.Produce(ctx, r, done)
 }
 
-// firstError keeps the first error of several goroutines.
-type firstError struct {
-	mu  sync.Mutex
-	err error
-}
+// firstError keeps the first error of several goroutines; looking is cheap.
+type firstError struct{ err atomic.Pointer[error] }
 
-func (f *firstError) set(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.err == nil {
-		f.err = err
-	}
-}
+func (f *firstError) set(err error) { f.err.CompareAndSwap(nil, &err) }
 
 func (f *firstError) get() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.err
+	if p := f.err.Load(); p != nil {
+		return *p
+	}
+	return nil
 }
 
 // partitionLog resolves ranges against a partition.
