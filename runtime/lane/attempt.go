@@ -137,8 +137,9 @@ func (l *Lane) positions(ctx context.Context, a *attempt, skipLost bool) ([][]le
 			c := cs[p].Cursor
 			c.Lane, c.Epoch = l.cfg.Fact.ID, a.epoch
 			out[i][p] = c
-			l.notice("table %s: topic %s partition %d from offset %d (%s)", o.cfg.Table.Name, l.cfg.Fact.Topic,
-				c.Partition, c.Offset, cs[p].from)
+		}
+		for _, line := range startLines(o.cfg.Table.Name, l.cfg.Fact.Topic, cs) {
+			l.notice("%s", line)
 		}
 	}
 	if len(lost.Mismatches) > 0 {
