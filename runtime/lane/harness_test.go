@@ -45,7 +45,10 @@ type setup struct {
 	clock    slot.Clock
 	set      uint32 // number of the lane's set of partitions
 	endsBy   uint64
-	newEnds  bool
+	// more adds a branch that ends at a second sink node of the first table.
+	more      func(*graph.Job) graph.NodeID
+	openFiles int
+	newEnds   bool
 }
 
 var scope = ledger.Scope{Job: connector.UUID{1, 2, 3}}
@@ -106,7 +109,7 @@ func (s *setup) open(p *lanetest.Process) (*life, error) {
 	}
 	cfg := lane.Config{Name: s.topic.Name, Fact: fact, Partitions: parts, Job: job, Sources: []graph.NodeID{0},
 		Source: p.Source(s.topic, s.source), Book: l.book, EndsBy: s.endsBy, NewEnds: s.newEnds, DeadLetters: p.DeadLetters(),
-		Slot: slot.New(slot.Options{Clock: s.clock}), Options: s.options,
+		Slot: slot.New(slot.Options{Clock: s.clock, OpenFiles: s.openFiles}), Options: s.options,
 		Notice: func(line string) { l.mu.Lock(); l.notices = append(l.notices, line); l.mu.Unlock() }}
 	if cfg.Options.RestartMin == 0 {
 		cfg.Options.RestartMin, cfg.Options.RestartMax = time.Millisecond, 4*time.Millisecond
@@ -114,7 +117,7 @@ func (s *setup) open(p *lanetest.Process) (*life, error) {
 	if cfg.Options.Linger == 0 {
 		cfg.Options.Linger = -1
 	}
-	for _, n := range job.Nodes {
+	for _, n := range slices.Clone(job.Nodes) {
 		sink, ok := n.Op.(*graph.Sink)
 		if !ok {
 			continue
@@ -124,6 +127,9 @@ func (s *setup) open(p *lanetest.Process) (*life, error) {
 		out := lane.OutputConfig{Table: tab, Nodes: []graph.NodeID{n.ID}, Sink: p.Sink(sink.Table.Name, s.sink),
 			SinkTable: sink.Table, OnError: s.onError, NotNull: s.notNull}
 		cfg.Outputs = append(cfg.Outputs, out)
+	}
+	if s.more != nil {
+		cfg.Outputs[0].Nodes = append(cfg.Outputs[0].Nodes, s.more(job))
 	}
 	l.Lane, err = lane.New(cfg)
 	return l, err
