@@ -96,7 +96,7 @@ func (s *Sink) Settled(ctx context.Context, id connector.ArtifactID) error {
 	if done {
 		return nil
 	}
-	if err := s.sweep(ctx, dir, id.Epoch, nil); err != nil {
+	if err := s.sweep(ctx, dir, id.Epoch); err != nil {
 		return fmt.Errorf("removing what earlier attempts left: %w", err)
 	}
 	s.mu.Lock()
@@ -105,23 +105,8 @@ func (s *Sink) Settled(ctx context.Context, id connector.ArtifactID) error {
 	return nil
 }
 
-// Sweep removes what fenced attempts of a lane left behind, except for the
-// files of pending artefacts: every intent of the lane without "committed" must
-// be in pending.
-func (s *Sink) Sweep(ctx context.Context, lane connector.LaneID, pending []connector.Artifact) error {
-	keep := map[string]bool{}
-	for _, a := range pending {
-		p, err := decodePayload(a.Payload)
-		if err != nil {
-			return err
-		}
-		keep[s.path(fencedForm(p.staged))] = true
-	}
-	return s.sweep(ctx, s.laneDir(connector.ArtifactID{Job: s.owner.Job, Lane: lane}), 0, keep)
-}
-
-// sweep removes fenced attempts below an epoch, 0: of any, but for files to keep.
-func (s *Sink) sweep(ctx context.Context, dir string, below uint64, keep map[string]bool) error {
+// sweep removes fenced attempts below an epoch.
+func (s *Sink) sweep(ctx context.Context, dir string, below uint64) error {
 	names, err := s.fs.List(dir)
 	if errors.Is(err, vfs.ErrNotExist) {
 		return nil
@@ -138,37 +123,29 @@ func (s *Sink) sweep(ctx context.Context, dir string, below uint64, keep map[str
 	for _, n := range names {
 		e, fenced, ok := parseEpoch(n)
 		// The highest epoch stays, fenced or not: MaxEpoch must not go back.
-		if !ok || !fenced || e == highest || below > 0 && e >= below {
+		if !ok || !fenced || e == highest || e >= below {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := s.sweepAttempt(s.fs.Join(dir, n), keep); err != nil {
+		if err := s.sweepAttempt(s.fs.Join(dir, n)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Sink) sweepAttempt(dir string, keep map[string]bool) error {
+func (s *Sink) sweepAttempt(dir string) error {
 	files, err := s.fs.List(dir)
 	if err != nil {
 		return fmt.Errorf("listing %s: %w", dir, err)
 	}
-	kept := false
 	for _, f := range files {
 		name := s.fs.Join(dir, f)
-		if keep[name] {
-			kept = true
-			continue
-		}
 		if err := s.fs.Remove(name); err != nil && !errors.Is(err, vfs.ErrNotExist) {
 			return fmt.Errorf("removing %s: %w", name, err)
 		}
-	}
-	if kept {
-		return nil
 	}
 	if err := s.fs.Remove(dir); err != nil && !errors.Is(err, vfs.ErrNotExist) {
 		return fmt.Errorf("removing %s: %w", dir, err)

@@ -524,7 +524,7 @@ func TestUnsyncedDirectory(t *testing.T) {
 }
 
 // TestSweep: leftovers of fenced attempts go, pending artefacts stay.
-func TestSweep(t *testing.T) {
+func TestSettled(t *testing.T) {
 	mem := vfs.NewMem()
 	c := newConnector(mem)
 	cols := []connector.Column{column("v", types.NewString())}
@@ -558,12 +558,14 @@ func TestSweep(t *testing.T) {
 	if _, err := s.OpenWriter(ctx, connector.Attempt{ID: id}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Sweep(ctx, id.Lane, sealed[1:]); err != nil {
+	before := id
+	before.Epoch = 2
+	if err := s.Settled(ctx, before); err != nil {
 		t.Fatal(err)
 	}
 	out, err := s.Resolve(ctx, sealed)
 	if err != nil || out[0] != connector.Absent || out[1] != connector.Sealed {
-		t.Fatalf("after the sweep: %v %v", out, err)
+		t.Fatalf("after what lies before epoch 2 is settled: %v %v", out, err)
 	}
 	names, _ := mem.List(s.laneDir(id))
 	if !slices.Equal(names, []string{"2.fenced", "3"}) {
@@ -578,6 +580,51 @@ func TestSweep(t *testing.T) {
 	}
 	if names, _ := mem.List(s.laneDir(id)); !slices.Equal(names, []string{"3"}) {
 		t.Errorf("attempts after everything is settled: %v", names)
+	}
+}
+
+// TestForeignFileUnderAFinalName: publishing overwrites nothing. Invariant 2.
+func TestForeignFileUnderAFinalName(t *testing.T) {
+	mem := vfs.NewMem()
+	c := newConnector(mem)
+	cols := []connector.Column{column("v", types.NewString())}
+	table := tableOf(c, cols, nil, map[string]string{"path": "/t", "format": "json"})
+	ctx := context.Background()
+	cs, err := c.OpenSink(ctx, table, conntest.OwnerOf(1, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := connector.ArtifactID{Job: conntest.UUID(1), Lane: connector.LaneID{Topic: conntest.UUID(3)}, Epoch: 1, Sequence: 1}
+	w, err := cs.OpenWriter(ctx, connector.Attempt{ID: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := textBatch(cols, []string{"a"})
+	ids, _ := w.Buckets(b, nil, nil)
+	if err := w.Write(b, nil, ids[0]); err != nil {
+		t.Fatal(err)
+	}
+	as, err := w.Seal(ctx, []connector.SealRequest{{Bucket: ids[0], Header: connector.Header{ID: id, Rows: 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	final := as[0].Location
+	f, err := mem.Create(final)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write([]byte("somebody else's")); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if errs := cs.Publish(ctx, as); errs[0] == nil {
+		t.Error("published over a foreign file")
+	}
+	if info, err := mem.Stat(final); err != nil || info.Size() != int64(len("somebody else's")) {
+		t.Errorf("the foreign file has %v bytes now: %v", info, err)
+	}
+	if out, err := cs.Resolve(ctx, as); err == nil && out[0] == connector.Published {
+		t.Error("the foreign file counts as published")
 	}
 }
 
