@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/millrace/millrace/runtime/batch"
@@ -14,6 +15,18 @@ import (
 	"github.com/millrace/millrace/runtime/lane/lanetest"
 	"github.com/millrace/millrace/runtime/ledger"
 )
+
+// twice adds a second INSERT into the first table, with the id as v.
+func (s *setup) twice() {
+	s.more = func(j *graph.Job) graph.NodeID {
+		project := graph.NodeID(len(j.Nodes))
+		exprs := []expr.Expr{column(topicSchema, 0), column(topicSchema, 1), column(topicSchema, 0)}
+		j.Nodes = append(j.Nodes,
+			&graph.Node{ID: project, Op: &graph.Project{Exprs: exprs}, Inputs: []graph.NodeID{0}, Schema: tableSchema, TimeColumn: -1},
+			&graph.Node{ID: project + 1, Op: &graph.Sink{Table: lanetest.Table("t", tableSchema)}, Inputs: []graph.NodeID{project}, Schema: tableSchema, TimeColumn: -1})
+		return project + 1
+	}
+}
 
 // TestTwoInsertsIntoOneTable: a record gives two rows that go into different
 // table partitions; their files are one intent, so that no crash between them
@@ -28,14 +41,7 @@ func TestTwoInsertsIntoOneTable(t *testing.T) {
 	slices.Sort(want)
 	s := setup{topic: topic, tables: []string{"t"}, noWhere: true, source: lanetest.SourceOptions{Bounded: true, MaxRecords: 5},
 		sink: lanetest.SinkOptions{PartitionBy: "v", Roll: connector.RollPolicy{Bytes: 60}}}
-	s.more = func(j *graph.Job) graph.NodeID {
-		project := graph.NodeID(len(j.Nodes))
-		twice := []expr.Expr{column(topicSchema, 0), column(topicSchema, 1), column(topicSchema, 0)}
-		j.Nodes = append(j.Nodes,
-			&graph.Node{ID: project, Op: &graph.Project{Exprs: twice}, Inputs: []graph.NodeID{0}, Schema: tableSchema, TimeColumn: -1},
-			&graph.Node{ID: project + 1, Op: &graph.Sink{Table: lanetest.Table("t", tableSchema)}, Inputs: []graph.NodeID{project}, Schema: tableSchema, TimeColumn: -1})
-		return project + 1
-	}
+	s.twice()
 	ops := steps(t, &s)
 	for n := 1; n <= len(ops); n++ {
 		w := lanetest.NewWorld()
@@ -48,6 +54,30 @@ func TestTwoInsertsIntoOneTable(t *testing.T) {
 		}
 		s.equation(t, w)
 	}
+}
+
+// TestWriterFullInTheMiddleOfABatch: what of a batch is in the writer and not
+// yet named is not sealed to make room for the rest.
+func TestWriterFullInTheMiddleOfABatch(t *testing.T) {
+	topic := lanetest.NewTopic("clicks", topicSchema, 1)
+	for i := range int64(30) {
+		topic.Append(0, lanetest.Record{Rows: [][]any{{i, "p", true, i}}})
+	}
+	s := setup{topic: topic, tables: []string{"t"}, noWhere: true, source: lanetest.SourceOptions{Bounded: true, MaxRecords: 2},
+		sink: lanetest.SinkOptions{MaxRows: 7}}
+	s.twice()
+	w := lanetest.NewWorld()
+	l := s.start(t, w.Process())
+	l.await(t)
+	if n := len(w.Rows("t")); n != 60 {
+		t.Errorf("%d rows, want 60", n)
+	}
+	for _, line := range l.notices {
+		if strings.Contains(line, "BUG") {
+			t.Error(line)
+		}
+	}
+	s.equation(t, w)
 }
 
 // TestLostWhilePublishing: a publish fails, and what was sealed is gone when
