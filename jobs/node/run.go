@@ -199,8 +199,8 @@ func (n *Node) start(ctx context.Context, r *Running, o RunOptions) error {
 	run, err := engine.Start(ctx, r.graph, engine.Deps{
 		Ledger: n.ledger, Scope: ledger.Scope{Job: r.record.ID, Generation: r.record.Generation},
 		DataDirectory: n.records.directory, NewUUID: newUUID, DeadLetters: dead,
-		Keyed: keyedStages(checkpoints, o.DiscardAfter),
-		Apart: func(topic connector.UUID) bool { return topic == connector.UUID(dead.topic.ID) },
+		Keyed:     keyedStages(checkpoints, o.DiscardAfter),
+		Apart:     func(topic connector.UUID) bool { return topic == connector.UUID(dead.topic.ID) },
 		BatchTime: time.UnixMilli(r.record.BeganMillis), Adopt: o.Adopt, Log: n.opts.Log, Notice: o.Notice, MaxDead: o.maxDead(),
 	})
 	if err != nil {
