@@ -31,7 +31,6 @@ type Book struct {
 	closes     map[CloseKey]*Close
 	publishing map[uint64]*Publishing
 	emitted    map[connector.UUID]*Emitted
-	replays    map[connector.UUID]*Replay
 	voided     int
 }
 
@@ -77,7 +76,6 @@ func newBook(l *Ledger, s Scope) *Book {
 		cursors: map[CursorKey]*Cursor{}, hours: map[hourKey]*Hour{}, heads: map[headKey]*Head{},
 		intents: map[connector.ArtifactID]*Entry{}, byTable: map[connector.UUID]map[connector.ArtifactID]*Entry{}, closes: map[CloseKey]*Close{},
 		publishing: map[uint64]*Publishing{}, emitted: map[connector.UUID]*Emitted{},
-		replays: map[connector.UUID]*Replay{},
 	}
 }
 
@@ -197,8 +195,6 @@ func (b *Book) apply(f Fact) {
 		b.publishing[f.Manifest] = f
 	case *Emitted:
 		b.emitted[f.Table] = f
-	case *Replay:
-		b.replays[f.Table] = f
 	}
 }
 
@@ -437,13 +433,6 @@ func (b *Book) Emitted(table connector.UUID) *Emitted {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return b.emitted[table]
-}
-
-// Replay is what 'dead replay' has done for a table, or nil.
-func (b *Book) Replay(table connector.UUID) *Replay {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return b.replays[table]
 }
 
 // Voided is the number of records that were void for their epoch.

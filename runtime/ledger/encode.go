@@ -192,17 +192,6 @@ func (f *Emitted) appendFields(b []byte) []byte {
 	return appendTallies(appendInt(b, f.Rows), f.Dead)
 }
 
-func (f *Replay) kind() kind                { return kindReplay }
-func (f *Replay) appendKey(b []byte) []byte { return append(b, f.Table[:]...) }
-func (f *Replay) appendFields(b []byte) []byte {
-	b = appendInt(b, f.Rows)
-	b = appendUvarint(b, uint64(len(f.Done)))
-	for _, d := range f.Done {
-		b = d.Offsets.AppendTo(appendUvarint(b, uint64(uint32(d.Partition))))
-	}
-	return b
-}
-
 func boolByte(v bool) byte {
 	if v {
 		return 1
@@ -268,12 +257,6 @@ func decode(k kind, key, v *decoder) Fact {
 		return f
 	case kindEmitted:
 		return &Emitted{Table: key.uuid(), Epoch: v.u64(), Manifest: v.u64(), Rows: v.int64(), Dead: v.tallies()}
-	case kindReplay:
-		f := &Replay{Table: key.uuid(), Rows: v.int64()}
-		for range v.count() {
-			f.Done = append(f.Done, ReplayDone{int32(v.uvarint()), v.set()})
-		}
-		return f
 	}
 	return nil
 }

@@ -299,18 +299,3 @@ type Emitted struct {
 	// Dead are result rows that no table could hold.
 	Dead Tallies
 }
-
-// Replay is what 'dead replay' has done for a table.
-type Replay struct {
-	Table connector.UUID
-	// Done are the dead topic's offsets that are disposed of, by partition.
-	Done []ReplayDone
-	// Rows were written by replays.
-	Rows int64
-}
-
-// ReplayDone is an exact set of dead-topic offsets.
-type ReplayDone struct {
-	Partition int32
-	Offsets   offsets.Set
-}

@@ -79,7 +79,6 @@ func facts() []Fact {
 		&Close{Table: tableA, TablePartition: "dt=2021-07-21/hr=06", Step: Closed, Version: 2, Bounds: []Bound{{topicA, 3, 55}}, TimeMillis: 8},
 		&Publishing{Epoch: 9, Manifest: 17, IDs: []connector.ArtifactID{{Table: tableA, Keyed: true, Subtask: 3, Epoch: 9, Manifest: 17, Sequence: 1}}},
 		&Emitted{Table: tableA, Epoch: 9, Manifest: 17, Rows: 100, Dead: Tallies{{Reason{"overflow", "n"}, 1}}},
-		&Replay{Table: tableA, Rows: 4, Done: []ReplayDone{{0, offsets.Of(1, 4)}}},
 		&Open{Lane: laneA, Epoch: 5, Fingerprint: 77, TimeMillis: 1, Ends: []PartitionOffset{{0, 0}, {2, 1 << 40}}, EndsBy: 99},
 	}
 }

@@ -13,8 +13,6 @@ type PruneOptions struct {
 	// Closed says whether a table partition is closed; tables without a
 	// commit policy have no open ones. nil: every one is.
 	Closed func(CloseKey) bool
-	// Replaying: 'dead replay' runs; no artefact is dropped.
-	Replaying bool
 }
 
 // Prune drops what is no longer needed: lane epochs and cursors that newer
@@ -42,9 +40,6 @@ func (b *Book) prunable(o PruneOptions) [][]byte {
 		keys = append(keys, keyOf(b.scope, old))
 	}
 	keys = append(keys, b.oldCursors...)
-	if o.Replaying {
-		return keys
-	}
 	for _, e := range b.intents {
 		if e.Result == Pending || o.NowMillis-e.EndedMillis < o.KeepMillis || !b.passed(e, o) {
 			continue

@@ -27,7 +27,6 @@ const (
 	kindClose      kind = 'X'
 	kindPublishing kind = 'B'
 	kindEmitted    kind = 'E'
-	kindReplay     kind = 'R'
 )
 
 // Version is the version of the value layout.
