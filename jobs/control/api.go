@@ -246,7 +246,6 @@ type TableState struct {
 	Written  int64      `json:"written"`
 	Dead     int64      `json:"dead"`
 	Late     int64      `json:"late"`
-	Bytes    int64      `json:"bytes"`
 	Files    int64      `json:"files"`
 }
 

@@ -104,7 +104,7 @@ func (n *Node) DeleteTopic(ctx context.Context, req control.DeleteTopic) error {
 	err = n.store.DeleteTopic(ctx, req.Name, req.Force)
 	var subscribed *topiclog.SubscribedError
 	if errors.As(err, &subscribed) {
-		return &control.Error{Kind: "input", Message: subscribed.Error(), Hint: "stop the job first, or say --force"}
+		return &control.Error{Kind: "input", Message: subscribed.Error(), Hint: "--force removes it all the same; the lane that reads it then stops and says so"}
 	}
 	if err != nil {
 		return err
