@@ -421,14 +421,19 @@ func (p *parser) hasToAt(open, end int) bool {
 	return false
 }
 
-// intervalBefore reports whether the TO at token i belongs to an interval literal.
+// intervalBefore reports whether the TO at token i belongs to an interval literal, which stands within the same brackets.
 func (p *parser) intervalBefore(open, i int) bool {
+	inner := 0 // brackets closed after token j
 	for j := i - 1; j > open && j >= i-6; j-- {
 		switch {
 		case p.tokens[j].isWord("INTERVAL"):
-			return !slices.ContainsFunc(p.tokens[j:i], func(t Token) bool { return t.isWord("TO") })
+			return inner == 0 && !slices.ContainsFunc(p.tokens[j:i], func(t Token) bool { return t.isWord("TO") })
 		case p.tokens[j].isOp(","):
 			return false
+		case p.tokens[j].isOp(")"):
+			inner++
+		case p.tokens[j].isOp("("):
+			inner--
 		}
 	}
 	return false

@@ -39,8 +39,8 @@ func temporalFunctions() []*Function {
 			bindExtract, Example{"EXTRACT('YEAR', DATE '2024-05-01')", "2024"}, Example{"EXTRACT('DOW', DATE '2024-05-05')", "1"}, Example{"EXTRACT('EPOCH', TIMESTAMP '1970-01-02 00:00:00')", "86400"}),
 		temporal("TIMESTAMPADD", []string{"TIMESTAMPADD(unit, n, t)"}, "t moved by n units; months and years cap the day at the month's end.", bindTimestampAdd,
 			Example{"TIMESTAMPADD('DAY', 1, DATE '2024-02-28')", "2024-02-29"}, Example{"TIMESTAMPADD('MONTH', 1, TIMESTAMP '2024-01-31 10:00:00')", "2024-02-29 10:00:00"}),
-		temporal("TIMESTAMPDIFF", []string{"TIMESTAMPDIFF(unit, a, b)"}, "Number of whole units from a to b, negative if b is earlier.", bindTimestampDiff,
-			Example{"TIMESTAMPDIFF('DAY', TIMESTAMP '2003-01-02 10:00:00', TIMESTAMP '2003-01-03 10:00:00')", "1"}, Example{"TIMESTAMPDIFF('MONTH', DATE '2024-01-31', DATE '2024-02-29')", "0"}),
+		temporal("TIMESTAMPDIFF", []string{"TIMESTAMPDIFF(unit, a, b)"}, "Number of whole units from a to b, negative if b is earlier. From a day that the later month does not have, its last day is a whole month.", bindTimestampDiff,
+			Example{"TIMESTAMPDIFF('DAY', TIMESTAMP '2003-01-02 10:00:00', TIMESTAMP '2003-01-03 10:00:00')", "1"}, Example{"TIMESTAMPDIFF('MONTH', DATE '2024-01-31', DATE '2024-02-29')", "1"}),
 		temporal("CONVERT_TZ", []string{"CONVERT_TZ(s, from, to)"}, "A time yyyy-MM-dd HH:mm:ss of one zone as that of another; NULL if the text is none.", fixed("CONVERT_TZ", tString, 0, convertTZ, pString, pString, pString),
 			Example{"CONVERT_TZ('1970-01-01 00:00:00', 'UTC', 'America/Los_Angeles')", "1969-12-31 16:00:00"}),
 	}

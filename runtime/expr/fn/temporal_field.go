@@ -245,6 +245,9 @@ func monthsBetween(ctx *Context, t types.Type, a, b int64) int64 {
 	y1, m1, d1 := types.CivilFromDays(da)
 	y2, m2, d2 := types.CivilFromDays(db)
 	n := (y2-y1)*12 + int64(m2-m1)
+	// A day that the later month does not have is its last one, as when months are
+	// added: 31 January plus one month is 29 February, so that is one month away.
+	d1 = min(d1, types.DaysInMonth(y2, m2))
 	if d2 < d1 || d2 == d1 && b-db*per < a-da*per {
 		n--
 	}

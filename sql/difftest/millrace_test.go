@@ -1,0 +1,137 @@
+package difftest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/sql/compile"
+	"github.com/millrace/millrace/sql/diag"
+	"github.com/millrace/millrace/sql/logictest"
+	"github.com/millrace/millrace/sql/sqltest"
+)
+
+// engine runs queries in Millrace, over tables in memory.
+type engine struct {
+	given   *sqltest.Given
+	out     *sqltest.Collect
+	session *compile.Session
+}
+
+// newEngine runs the statements that make the tables.
+func newEngine(t *testing.T, statements []string) *engine {
+	t.Helper()
+	e := &engine{given: sqltest.NewGiven(), out: sqltest.NewCollect(), session: compile.NewSession()}
+	var ds diag.List
+	compile.SetBatch(e.session, &ds)
+	for _, s := range statements {
+		u, ds := e.compile(s, e.session, logictest.Way{})
+		if ds.HasErrors() {
+			t.Fatalf("%s\n%s", s, diag.Renderer{}.String(ds))
+		}
+		for _, st := range u.Statements {
+			if st.Job == nil {
+				continue
+			}
+			if _, err := (logictest.Direct{}).Run(context.Background(), st.Job, logictest.RunOptions{}); err != nil {
+				t.Fatalf("%s\n%v", s, err)
+			}
+		}
+	}
+	return e
+}
+
+func (e *engine) compile(sql string, s *compile.Session, w logictest.Way) (*compile.Unit, diag.List) {
+	return compile.Compile([]compile.Source{{Name: "query", Text: sql}}, compile.Options{
+		Registry: sqltest.Registry(e.given), Mode: compile.ModeSQL, ResultSink: e.out, Session: s, NoOptimizer: w.NoOptimizer})
+}
+
+// run gives the rows of a query in canonical form, or the code of the row that
+// failed. Whatever else goes wrong fails the test.
+func (e *engine) run(t *testing.T, q *query, w logictest.Way) (rows [][]string, code string) {
+	t.Helper()
+	s := &compile.Session{Catalog: e.session.Catalog.Clone(), Settings: e.session.Settings.Clone()}
+	u, ds := e.compile(q.ours, s, w)
+	if ds.HasErrors() {
+		t.Errorf("%s\n%s", q.ours, diag.Renderer{}.String(ds))
+		return nil, "not compiled"
+	}
+	st := u.Statements[0]
+	for i, f := range st.Schema.Fields {
+		if got := f.Type.WithNullable(true).String(); q.kinds[i] != 's' && got != ourNames[q.kinds[i]] {
+			t.Errorf("column %d is %s, want %s\n%s", i, got, ourNames[q.kinds[i]], q.ours)
+		}
+	}
+	e.out.Clear()
+	_, err := logictest.Direct{}.Run(context.Background(), st.Job, w.Run)
+	var failed *logictest.RowError
+	if errors.As(err, &failed) {
+		return nil, string(failed.Failure.Error.Code)
+	} else if err != nil {
+		t.Errorf("%v\n%s", err, q.ours)
+		return nil, "not run"
+	}
+	for _, line := range e.out.Rows("result").Text(u.Zone()) {
+		row := strings.Split(line, "|") // no text has a bar
+		if len(row) != len(q.kinds) {
+			t.Fatalf("a row has %d columns, want %d: %s\n%s", len(row), len(q.kinds), line, q.ours)
+		}
+		for i, k := range q.kinds {
+			row[i] = canonical(row[i], k)
+		}
+		rows = append(rows, row)
+	}
+	return rows, ""
+}
+
+// canonical is a value of either side in the form that is compared.
+func canonical(s string, k kind) string {
+	if s == "NULL" {
+		return s
+	}
+	switch k {
+	case 'd', 'f':
+		x, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			return "not a number: " + s
+		}
+		if x == 0 || k == 'f' && math.Abs(x) < 1e-9 {
+			return "0" // of either sign
+		}
+		if k == 'f' {
+			return strconv.FormatFloat(x, 'g', 10, 64)
+		}
+		return strconv.FormatFloat(x, 'g', -1, 64)
+	case 'o':
+		return strings.ToUpper(s)
+	case 't':
+		s = strings.Replace(s, "T", " ", 1)
+		whole, fraction, _ := strings.Cut(s, ".")
+		return whole + "." + fraction + strings.Repeat("0", max(0, 6-len(fraction)))
+	}
+	return s
+}
+
+func show(rows [][]string) string {
+	var b strings.Builder
+	for i, r := range rows {
+		if i == 12 {
+			fmt.Fprintf(&b, "  ... %d rows\n", len(rows))
+			break
+		}
+		b.WriteString("  " + strings.Join(r, " | ") + "\n")
+	}
+	return b.String()
+}
+
+func lines(rows [][]string) []string {
+	var out []string
+	for _, r := range rows {
+		out = append(out, strings.Join(r, "|"))
+	}
+	return out
+}
