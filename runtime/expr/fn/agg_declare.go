@@ -10,7 +10,7 @@ func aggregates(opts LibraryOptions) []*Aggregate {
 	if opts.NoSumWidening {
 		sumDoc = "Sum of the values that are not NULL, in their type; NULL if there are none. A result out of range is an error. FLOAT and DOUBLE are summed exactly and rounded once."
 	}
-	return []*Aggregate{
+	return append([]*Aggregate{
 		{Name: "COUNT", Syntax: []string{"COUNT(*)", "COUNT([DISTINCT] x, ...)"}, Doc: "Number of rows, or of rows (distinct values) in which no argument is NULL. BIGINT, never NULL.",
 			Examples: []AggExample{{"COUNT(x)", "INT", []string{"1", "NULL", "1"}, "2"}, {"COUNT(DISTINCT x)", "INT", []string{"1", "NULL", "1", "2"}, "2"}, {"COUNT(*)", "INT", []string{"1", "NULL"}, "2"}},
 			Bind:     bindCount},
@@ -31,7 +31,7 @@ func aggregates(opts LibraryOptions) []*Aggregate {
 			Examples: []AggExample{{"LISTAGG(x)", "STRING", []string{"a", "NULL", "b"}, "a,b"}, {"LISTAGG(x, '-')", "STRING", []string{"a", "b"}, "a-b"}, {"LISTAGG(DISTINCT x)", "STRING", []string{"b", "a", "b"}, "b,a"}}, Bind: bindListAgg},
 		{Name: "ARRAY_AGG", Syntax: []string{"ARRAY_AGG([DISTINCT] x)"}, Doc: "All values in row order as an ARRAY, NULLs included; NULL if there are no rows.",
 			Examples: []AggExample{{"ARRAY_AGG(x)", "INT", []string{"1", "NULL", "3"}, "[1, NULL, 3]"}}, Bind: bindArrayAgg},
-	}
+	}, variances()...)
 }
 
 func bindCount(args []Arg, o AggOptions) (BoundAggregate, error) {

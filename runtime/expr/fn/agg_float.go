@@ -26,6 +26,9 @@ type exactSum struct {
 const (
 	exactBias  = 1088 // so that the smallest subnormal, 2^-1074, has a positive place
 	maxPending = 1 << 29
+	// maxDigits bounds what a state may hold: the squares of all doubles, and
+	// 64 bits for their number.
+	maxDigits = 160
 )
 
 func (s *exactSum) add(f float64) {
@@ -210,7 +213,7 @@ func (s *exactSum) readState(r *stateReader) {
 	s.base = int(r.b[1])
 	s.nan, s.posInf, s.negInf, s.negZeros, s.any = flags&1 != 0, flags&2 != 0, flags&4 != 0, flags&8 != 0, flags&16 != 0
 	n, k := binary.Uvarint(r.b[2:])
-	if k <= 0 || n > 80 {
+	if k <= 0 || n > maxDigits {
 		r.bad = true
 		return
 	}

@@ -177,7 +177,7 @@ func TestAggregatesDoNotDependOnOrder(t *testing.T) {
 			{"SUM(x)", types.NewDouble()}, {"AVG(x)", types.NewDouble()}, {"SUM(x)", types.NewDecimal(10, 2)}, {"AVG(x)", types.NewDecimal(20, 2)},
 			{"MIN(x)", types.NewDouble()}, {"MAX(x)", types.NewString()}, {"MIN(x)", types.NewDecimal(20, 2)}, {"FIRST_VALUE(x)", types.NewString()},
 			{"LAST_VALUE(x)", types.NewDouble()}, {"LISTAGG(x)", types.NewString()}, {"LISTAGG(DISTINCT x)", types.NewString()}, {"ARRAY_AGG(x)", types.NewBigInt()},
-			{"SUM(DISTINCT x)", types.NewBigInt()},
+			{"SUM(DISTINCT x)", types.NewBigInt()}, {"VAR_POP(x)", types.NewDouble()}, {"STDDEV_SAMP(x)", types.NewDouble()}, {"VAR_SAMP(DISTINCT x)", types.NewDouble()},
 		} {
 			n := 1 + r.IntN(30)
 			rows, keys, groups := make([]string, n), make([]int, n), make([]int32, n)

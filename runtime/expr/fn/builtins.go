@@ -5,7 +5,7 @@ import "slices"
 // builtins are the declarations in the order of the docs.
 func builtins() []*Function {
 	return slices.Concat(
-		comparisons(), logicals(), conditionals(), arithmetic(), mathFunctions(), stringFunctions(),
-		patternFunctions(), encodeFunctions(), temporalFunctions(), jsonFunctions(), collectionFunctions(),
+		comparisons(), logicals(), conditionals(), arithmetic(), mathFunctions(), moreMath(), stringFunctions(), moreStrings(),
+		patternFunctions(), encodeFunctions(), hashFunctions(), temporalFunctions(), jsonFunctions(), collectionFunctions(), arrayFunctions(), mapFunctions(),
 	)
 }

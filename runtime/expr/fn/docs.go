@@ -82,6 +82,8 @@ func sqlSpelling(f *Function, s string) string {
 			return x + " " + not + "BETWEEN " + strings.Replace(list, ", ", " AND ", 1)
 		}
 		return x + " " + not + "IN (" + list + ")"
+	case "OVERLAY":
+		return strings.Replace(strings.Replace(strings.Replace(s, ", ", " PLACING ", 1), ", ", " FROM ", 1), ", ", " FOR ", 1)
 	case "POSITION":
 		return strings.Replace(s, ", ", " IN ", 1)
 	case "CEIL", "FLOOR":

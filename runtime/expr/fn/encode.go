@@ -2,7 +2,6 @@ package fn
 
 import (
 	"crypto/md5"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
@@ -25,10 +24,7 @@ func encodeFunctions() []*Function {
 			h := md5.Sum(s)
 			return hex.AppendEncode(dst, h[:])
 		}), pText), Example{"MD5('abc')", "900150983cd24fb0d6963f7d28e17f72"}),
-		f("SHA256", "SHA256(s)", "SHA-256 hash as 64 hexadecimal digits.", fixed("SHA256", notNullString, 0, each(func(dst, s []byte) []byte {
-			h := sha256.Sum256(s)
-			return hex.AppendEncode(dst, h[:])
-		}), pText), Example{"SHA256('abc')", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}),
+		f("SHA256", "SHA256(s)", "SHA-256 hash as 64 hexadecimal digits.", fixed("SHA256", notNullString, 0, each(sha256Hex), pText), Example{"SHA256('abc')", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}),
 		f("TO_BASE64", "TO_BASE64(s)", "Base64 of the bytes of s.", fixed("TO_BASE64", notNullString, 0, each(base64.StdEncoding.AppendEncode), pText), Example{"TO_BASE64('hello world')", "aGVsbG8gd29ybGQ="}),
 		f("FROM_BASE64", "FROM_BASE64(s)", "The text that Base64 encodes. What is not Base64, or not UTF-8 text, is an error.", fixed("FROM_BASE64", notNullString, 0, fromBase64, pString),
 			Example{"FROM_BASE64('aGVsbG8gd29ybGQ=')", "hello world"}, Example{"FROM_BASE64('***')", "error:invalid_argument"}),

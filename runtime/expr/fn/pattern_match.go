@@ -24,6 +24,15 @@ func patternFunctions() []*Function {
 			bindRegexp("REGEXP_EXTRACT", tString, 2, 3, regexpExtract), Example{"REGEXP_EXTRACT('foothebar', 'foo(.*?)(bar)', 2)", "bar"}, Example{"REGEXP_EXTRACT('x', 'y')", "NULL"}),
 		str("REGEXP_REPLACE", "REGEXP_REPLACE(s, pattern, replacement)", "Every match of the RE2 pattern replaced; $1 in the replacement is group 1, \\$ a dollar sign.",
 			bindRegexp("REGEXP_REPLACE", notNullString, 3, 3, regexpReplace), Example{"REGEXP_REPLACE('foobar', 'oo|ar', '')", "fb"}, Example{"REGEXP_REPLACE('2024-05', '(\\d+)-(\\d+)', '$2/$1')", "05/2024"}),
+		str("REGEXP_COUNT", "REGEXP_COUNT(s, pattern)", "Number of matches of the RE2 pattern in s that do not overlap.", bindRegexp("REGEXP_COUNT", tInt.NotNull(), 2, 2, regexpCount),
+			Example{"REGEXP_COUNT('abc123xyz456', '\\d')", "6"}, Example{"REGEXP_COUNT('abcd', 'z')", "0"}),
+		str("REGEXP_INSTR", "REGEXP_INSTR(s, pattern)", "Position of the first match of the RE2 pattern, counted from 1 in code points; 0 if nothing matches.", bindRegexp("REGEXP_INSTR", tInt.NotNull(), 2, 2, regexpInstr),
+			Example{"REGEXP_INSTR('a.b.c.d', '\\.')", "2"}, Example{"REGEXP_INSTR('abc', '[0-9]')", "0"}),
+		str("REGEXP_SUBSTR", "REGEXP_SUBSTR(s, pattern)", "The first part of s that matches the RE2 pattern; NULL if nothing matches.", bindRegexp("REGEXP_SUBSTR", tString, 2, 2, regexpExtract),
+			Example{"REGEXP_SUBSTR('foo42bar7', '[0-9]+')", "42"}, Example{"REGEXP_SUBSTR('foo', '[0-9]')", "NULL"}),
+		str("REGEXP_EXTRACT_ALL", "REGEXP_EXTRACT_ALL(s, pattern [, group])", "All parts of s that match the RE2 pattern as an ARRAY: a group of each match (the first when left out, 0 is the whole), NULL where the group takes no part in the match. NULL if the pattern has no such group.",
+			bindRegexp("REGEXP_EXTRACT_ALL", types.NewArray(tString), 2, 3, regexpExtractAll), Example{"REGEXP_EXTRACT_ALL('100-200, 300-400', '(\\d+)-(\\d+)')", "[100, 300]"},
+			Example{"REGEXP_EXTRACT_ALL('100-200, 300-400', '(\\d+)-(\\d+)', 0)", "[100-200, 300-400]"}),
 	}
 }
 
@@ -252,11 +261,11 @@ func compileRegexp(p string) (*regexp.Regexp, error) {
 }
 
 // regexpRow computes one row.
-type regexpRow func(ctx *Context, re *regexp.Regexp, args []*batch.Vec, i int32, out *batch.Vec)
+type regexpRow func(ctx *Context, re *pattern, args []*batch.Vec, i int32, out *batch.Vec)
 
 func bindRegexp(name string, ret types.Type, lo, hi int, row regexpRow) func([]Arg) (Bound, error) {
 	params := []param{pString, pString, pString}
-	if name == "REGEXP_EXTRACT" {
+	if name == "REGEXP_EXTRACT" || name == "REGEXP_EXTRACT_ALL" {
 		params[2] = pInt
 	}
 	params = params[:hi]
@@ -266,7 +275,7 @@ func bindRegexp(name string, ret types.Type, lo, hi int, row regexpRow) func([]A
 			return b, err
 		}
 		if p, ok := args[1].Text(); ok {
-			re, cerr := compileRegexp(p)
+			re, cerr := newPattern(p)
 			if cerr != nil {
 				return b, cerr
 			}
@@ -278,9 +287,9 @@ func bindRegexp(name string, ret types.Type, lo, hi int, row regexpRow) func([]A
 			return b, nil
 		}
 		b.Kernel = func(ctx *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
-			cache, ok := (*ctx.scratch).(map[string]*regexp.Regexp)
+			cache, ok := (*ctx.scratch).(map[string]*pattern)
 			if !ok {
-				cache = map[string]*regexp.Regexp{}
+				cache = map[string]*pattern{}
 				*ctx.scratch = cache
 			}
 			for _, i := range sel {
@@ -288,7 +297,7 @@ func bindRegexp(name string, ret types.Type, lo, hi int, row regexpRow) func([]A
 				re := cache[string(p)]
 				if re == nil {
 					var cerr error
-					if re, cerr = compileRegexp(string(p)); cerr != nil {
+					if re, cerr = newPattern(string(p)); cerr != nil {
 						ctx.Fail(out, i, batch.CodeArgument, "%s in %s", cerr, quote(p))
 						continue
 					}
@@ -304,13 +313,13 @@ func bindRegexp(name string, ret types.Type, lo, hi int, row regexpRow) func([]A
 	}
 }
 
-func regexpFind(_ *Context, re *regexp.Regexp, args []*batch.Vec, i int32, out *batch.Vec) {
+func regexpFind(_ *Context, re *pattern, args []*batch.Vec, i int32, out *batch.Vec) {
 	if len(text(args[1], i)) > 0 && re.Match(text(args[0], i)) {
 		out.Bools.Set(int(i))
 	}
 }
 
-func regexpExtract(_ *Context, re *regexp.Regexp, args []*batch.Vec, i int32, out *batch.Vec) {
+func regexpExtract(_ *Context, re *pattern, args []*batch.Vec, i int32, out *batch.Vec) {
 	group := int64(0)
 	if len(args) > 2 {
 		group = args[2].Int64(int(i))
@@ -328,7 +337,7 @@ func regexpExtract(_ *Context, re *regexp.Regexp, args []*batch.Vec, i int32, ou
 	out.PutBytes(int(i), s[loc[2*group]:loc[2*group+1]])
 }
 
-func regexpReplace(ctx *Context, re *regexp.Regexp, args []*batch.Vec, i int32, out *batch.Vec) {
+func regexpReplace(ctx *Context, re *pattern, args []*batch.Vec, i int32, out *batch.Vec) {
 	r := text(args[2], i)
 	s := text(args[0], i)
 	if bytes.IndexByte(r, '$') < 0 && bytes.IndexByte(r, '\\') < 0 {
