@@ -1,0 +1,46 @@
+package kafkaproto
+
+// ApiVersions (18), versions 0 to 4: which keys are served in which versions,
+// exactly the dispatch table. Clients send it first.
+//
+//   - A version that is not served is answered with error 35 in the layout of
+//     version 0, which every client reads; it then asks again.
+//   - From version 3 the request names the client's software; it is not used.
+//   - No features are advertised: group.version and transaction.version stay 0.
+//   - Produce is advertised from 0, because clients take a higher minimum for a
+//     broker without modern compression; what 0 to 2 carry is refused (produce.go).
+
+import (
+	"net"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+const apiVersions int16 = 18
+
+func serveApiVersions(_ *call, req *kmsg.ApiVersionsRequest) kmsg.Response {
+	resp := req.ResponseKind().(*kmsg.ApiVersionsResponse)
+	resp.ApiKeys = apiKeys()
+	return resp
+}
+
+func apiKeys() []kmsg.ApiVersionsResponseApiKey {
+	var keys []kmsg.ApiVersionsResponseApiKey
+	for _, a := range Supported() {
+		k := kmsg.NewApiVersionsResponseApiKey()
+		k.ApiKey, k.MinVersion, k.MaxVersion = a.Key, a.Min, a.Max
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+// unsupportedApiVersions answers a version from the future.
+func (c *call) unsupportedApiVersions() *reply {
+	return &reply{build: func() (net.Buffers, error) {
+		resp := kmsg.NewPtrApiVersionsResponse()
+		resp.ErrorCode, resp.ApiKeys = codeUnsupportedVersion, apiKeys()
+		w := newWriter(c.correlation, false, false)
+		w.cur = resp.AppendTo(w.cur)
+		return w.frame(), nil
+	}}
+}

@@ -1,0 +1,89 @@
+package kafkaproto
+
+import (
+	"errors"
+
+	"github.com/millrace/millrace/storage/record"
+	"github.com/millrace/millrace/storage/topiclog"
+)
+
+// Error codes of the protocol that this package answers with.
+const (
+	codeNone                    int16 = 0
+	codeUnknown                 int16 = -1
+	codeOffsetOutOfRange        int16 = 1
+	codeCorruptMessage          int16 = 2
+	codeUnknownTopic            int16 = 3
+	codeRequestTimedOut         int16 = 7
+	codeMessageTooLarge         int16 = 10
+	codeOffsetMetadataTooLarge  int16 = 12
+	codeCoordinatorNotAvailable int16 = 15
+	codeInvalidTopic            int16 = 17
+	codeInvalidRequiredAcks     int16 = 21
+	codeInvalidGroupID          int16 = 24
+	codeUnknownMemberID         int16 = 25
+	codeUnsupportedVersion      int16 = 35
+	codeTopicExists             int16 = 36
+	codeInvalidPartitions       int16 = 37
+	codeInvalidReplication      int16 = 38
+	codeInvalidAssignment       int16 = 39
+	codeInvalidConfig           int16 = 40
+	codeInvalidRequest          int16 = 42
+	codeUnsupportedFormat       int16 = 43
+	codePolicyViolation         int16 = 44
+	codeInvalidTxnState         int16 = 48
+	codeStorageError            int16 = 56
+	codeUnknownProducerID       int16 = 59
+	codeSessionIDNotFound       int16 = 70
+	codeInvalidSessionEpoch     int16 = 71
+	codeFencedLeaderEpoch       int16 = 74
+	codeUnknownLeaderEpoch      int16 = 75
+	codeUnsupportedCompression  int16 = 76
+	codeInvalidRecord           int16 = 87
+	codeUnknownTopicID          int16 = 100
+)
+
+// codeOf maps an error of the store. What may go away by itself gets a code that
+// clients retry on (storage error), so that a full disk stops producers and
+// loses nothing.
+func codeOf(err error) int16 {
+	var config *topiclog.ConfigError
+	switch {
+	case err == nil:
+		return codeNone
+	case errors.As(err, &config):
+		return codeInvalidConfig
+	case errors.Is(err, topiclog.ErrTooLarge), errors.Is(err, record.ErrTooLarge):
+		return codeMessageTooLarge
+	case errors.Is(err, topiclog.ErrOffsetOutOfRange):
+		return codeOffsetOutOfRange
+	case errors.Is(err, topiclog.ErrTopicNotFound), errors.Is(err, topiclog.ErrPartitionNotFound), errors.Is(err, topiclog.ErrTopicClosing):
+		return codeUnknownTopic
+	case errors.Is(err, topiclog.ErrTopicExists):
+		return codeTopicExists
+	case errors.Is(err, topiclog.ErrInvalidTopic):
+		return codeInvalidTopic
+	case errors.Is(err, topiclog.ErrSubscribed):
+		return codePolicyViolation
+	case errors.Is(err, record.ErrMagic):
+		return codeUnsupportedFormat
+	case errors.Is(err, record.ErrCodec):
+		return codeUnsupportedCompression
+	case errors.Is(err, record.ErrChecksum), errors.Is(err, record.ErrCorrupt), errors.Is(err, record.ErrTruncated), errors.Is(err, topiclog.ErrCorrupt):
+		return codeCorruptMessage
+	case errors.Is(err, record.ErrInvalid), errors.Is(err, topiclog.ErrInvalidBatch):
+		return codeInvalidRecord
+	case errors.Is(err, topiclog.ErrFenced), errors.Is(err, topiclog.ErrDiskFull), errors.Is(err, topiclog.ErrClosed):
+		return codeStorageError
+	}
+	return codeUnknown
+}
+
+// message is the text beside a code, nil without an error.
+func message(err error) *string {
+	if err == nil {
+		return nil
+	}
+	s := err.Error()
+	return &s
+}

@@ -1,0 +1,186 @@
+package kafkaproto
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// maxPipeline is how many requests of a connection may wait for their answers.
+const maxPipeline = 32
+
+// controlWeight is how many times its size a control request counts against the
+// budget: decoding small elements into structures takes that much more memory.
+const controlWeight = 32
+
+// maxPooledBuffer is the largest request buffer kept for use again.
+const maxPooledBuffer = 2 << 20
+
+// serveConn reads and handles the requests of a connection until its end.
+func (s *Server) serveConn(c net.Conn) {
+	defer s.remove(c)
+	replies := make(chan *reply, maxPipeline)
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		s.send(c, replies)
+	}()
+	err := s.receive(c, replies)
+	close(replies)
+	<-sent
+	c.Close()
+	switch {
+	case err == nil, errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed), s.ctx.Err() != nil:
+	case errors.Is(err, errMalformed), errors.Is(err, errOversized):
+		s.opts.Logger.Warn("connection closed for a request that cannot be served", "client", c.RemoteAddr().String(), "error", err)
+	default:
+		s.opts.Logger.Debug("connection ended", "client", c.RemoteAddr().String(), "error", err)
+	}
+}
+
+// receive reads requests until one is malformed, the client ends, or draining
+// starts.
+func (s *Server) receive(c net.Conn, replies chan<- *reply) (err error) {
+	defer func() {
+		// A fault in one handler must not take the log and the other clients away.
+		if p := recover(); p != nil {
+			s.opts.Logger.Error("handling a request failed", "client", c.RemoteAddr().String(), "panic", p, "stack", string(debug.Stack()))
+			err = errMalformed
+		}
+	}()
+	src := bufio.NewReaderSize(c, 4<<10)
+	l := limits{produce: s.opts.MaxProduceBytes, control: s.opts.MaxControlBytes}
+	for {
+		if !s.deadline(c, s.opts.IdleTimeout) {
+			return nil
+		}
+		f, err := readFrame(src, l)
+		if err != nil {
+			return err
+		}
+		r, err := s.handle(c, src, f)
+		if err != nil {
+			return err
+		}
+		replies <- r
+	}
+}
+
+// deadline sets when reading gives up; false says that draining has started.
+func (s *Server) deadline(c net.Conn, d time.Duration) bool {
+	c.SetReadDeadline(time.Now().Add(d))
+	// Shutdown sets a deadline in the past after it has ended ctx or before: in
+	// either order one of the two is seen.
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		c.SetReadDeadline(time.Unix(1, 0))
+		return false
+	}
+	return true
+}
+
+// handle reads a request's body and dispatches it. The budget it takes is given
+// back when its reply is released.
+func (s *Server) handle(c net.Conn, src io.Reader, f frame) (*reply, error) {
+	weight := int64(f.size)
+	if f.key != apiProduce {
+		weight *= controlWeight
+	}
+	taken := s.budget.take(weight)
+	if taken < 0 {
+		return nil, net.ErrClosed
+	}
+	var pooled *[]byte
+	var once sync.Once
+	settled := func() { once.Do(func() { s.budget.give(taken) }) }
+	release := func() {
+		settled()
+		if pooled != nil && cap(*pooled) <= maxPooledBuffer {
+			s.buffers.Put(pooled)
+		}
+	}
+	done := false
+	defer func() {
+		if !done {
+			// Not into the pool: nobody knows how far a handler that failed has come.
+			settled()
+		}
+	}()
+	if !s.deadline(c, s.opts.RequestTimeout) {
+		return nil, net.ErrClosed
+	}
+	var buf []byte
+	if f.key == apiProduce {
+		pooled = s.buffers.Get().(*[]byte)
+		buf = *pooled
+	}
+	b, err := readBody(src, f, buf)
+	if err != nil {
+		return nil, err
+	}
+	if pooled != nil {
+		*pooled = b
+	}
+	r, err := s.dispatch(s.ctx, c, f, b, settled)
+	if err != nil {
+		return nil, err
+	}
+	inner := r.release
+	r.release = func() {
+		if inner != nil {
+			inner()
+		}
+		release()
+	}
+	done = true
+	return r, nil
+}
+
+// send writes responses in the order of their requests. After a failure it
+// only waits for and releases what still comes, and makes the reader stop.
+func (s *Server) send(c net.Conn, replies <-chan *reply) {
+	failed := false
+	for r := range replies {
+		if r.wait != nil {
+			<-r.wait
+		}
+		if !failed {
+			out, err := r.build()
+			if err == nil && out != nil {
+				err = s.write(c, out)
+			}
+			if err != nil {
+				failed = true
+				c.Close()
+			}
+		}
+		r.release()
+	}
+}
+
+// write sends a response. The timeout is for every piece of about a megabyte, so
+// that a slow client that goes on taking bytes is served.
+func (s *Server) write(c net.Conn, out net.Buffers) error {
+	const piece = 1 << 20
+	for len(out) > 0 {
+		n, bytes := 0, 0
+		for n < len(out) && bytes < piece {
+			bytes += len(out[n])
+			n++
+		}
+		part := out[:n:n]
+		out = out[n:]
+		if err := c.SetWriteDeadline(time.Now().Add(s.opts.RequestTimeout)); err != nil {
+			return err
+		}
+		if _, err := part.WriteTo(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package kafkaproto
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// APIRange is an API key and the versions of it that are served.
+type APIRange struct{ Key, Min, Max int16 }
+
+// api is a row of the dispatch table.
+type api struct {
+	APIRange
+	// flexible is the first version with compact encodings.
+	flexible int16
+	serve    func(*call) (*reply, error)
+}
+
+// apis is the dispatch table. ApiVersions advertises it as it is.
+func apis() []api {
+	return []api{
+		{APIRange{0, 0, 13}, 9, serveProduce},
+		{APIRange{1, 4, 17}, 12, serveFetch},
+		{APIRange{2, 1, 10}, 6, control(kmsg.NewPtrListOffsetsRequest, serveListOffsets)},
+		{APIRange{3, 0, 13}, 9, control(kmsg.NewPtrMetadataRequest, serveMetadata)},
+		{APIRange{8, 2, 8}, 8, control(kmsg.NewPtrOffsetCommitRequest, serveOffsetCommit)},
+		{APIRange{9, 1, 8}, 6, control(kmsg.NewPtrOffsetFetchRequest, serveOffsetFetch)},
+		{APIRange{10, 0, 4}, 3, control(kmsg.NewPtrFindCoordinatorRequest, serveFindCoordinator)},
+		{APIRange{18, 0, 4}, 3, control(kmsg.NewPtrApiVersionsRequest, serveApiVersions)},
+		{APIRange{19, 0, 7}, 5, control(kmsg.NewPtrCreateTopicsRequest, serveCreateTopics)},
+		{APIRange{20, 0, 6}, 4, control(kmsg.NewPtrDeleteTopicsRequest, serveDeleteTopics)},
+		{APIRange{32, 1, 4}, 4, control(kmsg.NewPtrDescribeConfigsRequest, serveDescribeConfigs)},
+		{APIRange{37, 0, 3}, 2, control(kmsg.NewPtrCreatePartitionsRequest, serveCreatePartitions)},
+	}
+}
+
+// Supported lists what is served, by key.
+func Supported() []APIRange {
+	var out []APIRange
+	for _, a := range apis() {
+		out = append(out, a.APIRange)
+	}
+	return out
+}
+
+// call is a request being handled.
+type call struct {
+	ctx         context.Context
+	s           *Server
+	conn        net.Conn
+	version     int16
+	correlation int32
+	clientID    string
+	flexible    bool
+	body        []byte
+	// settled gives the request's part of the budget back; a handler that waits
+	// for long calls it when it needs the body no more. It may be called again.
+	settled func()
+}
+
+// reply is a response, perhaps not known yet.
+type reply struct {
+	// wait, if not nil, is closed when build may be called.
+	wait <-chan struct{}
+	// build encodes the response; nil buffers mean that there is none. An error
+	// closes the connection.
+	build func() (net.Buffers, error)
+	// release, if not nil, is called when the response was sent or given up.
+	release func()
+}
+
+// dispatch handles one request; b is the whole frame without its length.
+func (s *Server) dispatch(ctx context.Context, conn net.Conn, f frame, b []byte, settled func()) (*reply, error) {
+	a, ok := s.table[f.key]
+	if !ok {
+		return nil, fmt.Errorf("%w: API key %d is not served", errMalformed, f.key)
+	}
+	c := &call{ctx: ctx, s: s, conn: conn, version: f.version, correlation: f.correlation, flexible: f.version >= a.flexible, settled: settled}
+	if f.version < a.Min || f.version > a.Max {
+		if f.key == apiVersions {
+			return c.unsupportedApiVersions(), nil
+		}
+		return nil, fmt.Errorf("%w: API key %d in version %d, served are %d to %d", errMalformed, f.key, f.version, a.Min, a.Max)
+	}
+	var err error
+	if c.clientID, c.body, err = parseHeader(b, c.flexible); err != nil {
+		return nil, err
+	}
+	return a.serve(c)
+}
+
+// control makes a handler of a function over messages of kmsg.
+func control[R kmsg.Request](fresh func() R, serve func(*call, R) kmsg.Response) func(*call) (*reply, error) {
+	return func(c *call) (*reply, error) {
+		req := fresh()
+		req.SetVersion(c.version)
+		if err := req.ReadFrom(c.body); err != nil {
+			return nil, fmt.Errorf("%w: API key %d version %d: %w", errMalformed, req.Key(), c.version, err)
+		}
+		return c.answer(serve(c, req)), nil
+	}
+}
+
+// answer is a reply with a message of kmsg. The header of an ApiVersions
+// response never has tags, so that a client of any version can read it.
+func (c *call) answer(resp kmsg.Response) *reply {
+	return &reply{build: func() (net.Buffers, error) {
+		w := newWriter(c.correlation, false, resp.IsFlexible() && resp.Key() != apiVersions)
+		w.cur = resp.AppendTo(w.cur)
+		return w.frame(), nil
+	}}
+}

@@ -1,0 +1,46 @@
+// Package kafkaproto serves the log store to Kafka clients, over TCP and over a
+// Unix socket.
+//
+//	New(Options) (*Server, error)
+//	(*Server) Serve(net.Listener) error      // until Shutdown; any number of listeners
+//	(*Server) Shutdown(ctx) error            // drains: what was read is answered
+//	Supported() []APIRange                   // exactly what ApiVersions advertises
+//
+// A frame is a length and a request; each request gets one response, in the
+// order of the requests (only a Produce with acks 0 has none):
+//
+//	+--------+---------+-----------+----------------+-----------+--------+------+
+//	| length | API key | version 2 | correlation 4  | client id | tags   | body |
+//	| 4      | 2       |           |                | string    | (v2)   |      |
+//	+--------+---------+-----------+----------------+-----------+--------+------+
+//
+// The table in dispatch.go names the served API keys with their versions; each
+// key has a file of its own that begins with what it does and what differs
+// between its versions. Control keys are decoded by kmsg; Produce and Fetch have
+// their own codec: batches go from the request to the log and from the log to
+// the socket as they are, never recompressed and not copied in between.
+//
+// What it is not: it keeps no records and no positions (storage/topiclog does),
+// and it is one node: it is the leader, controller and coordinator of
+// everything. Not served yet, and therefore not advertised: group membership
+// (JoinGroup and its kin; a group may commit and fetch offsets without members),
+// InitProducerId and with it idempotent producers (clients go without, by
+// themselves or by enable.idempotence=false) and transactions, fetch sessions (every fetch is answered in full, as the
+// protocol allows), SASL, TLS, ACLs and quotas. Without authentication a server
+// refuses to listen beyond loopback unless Options.AllowRemote says so.
+//
+// Invariants:
+//   - Invariant 5, acknowledged is durable: a Produce is answered after the store
+//     has acknowledged every batch in it, whatever acks the client asks for.
+//   - What cannot be parsed closes its own connection and nothing else.
+//   - No allocation is made from a length in a request before it is known to be
+//     within the bounds and the bytes that it promises; requests under way stay
+//     within Options.MaxInFlightBytes.
+//   - A lease of the store is released after its bytes were written, whether or
+//     not writing succeeded.
+//
+// Concurrency: a connection has a reader, which also handles requests one after
+// the other, and a writer, which waits for appends and sends responses in order.
+// So Produce requests of one connection share group commits, and a waiting Fetch
+// delays the requests behind it on its connection as it does with Kafka.
+package kafkaproto

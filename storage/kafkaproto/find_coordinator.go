@@ -1,0 +1,39 @@
+package kafkaproto
+
+// FindCoordinator (10), versions 0 to 4: this node coordinates every group.
+//
+//   - 1 adds the kind of key: transactions are refused by name. 3 is flexible, 4
+//     asks for many keys at once.
+
+import "github.com/twmb/franz-go/pkg/kmsg"
+
+func serveFindCoordinator(c *call, req *kmsg.FindCoordinatorRequest) kmsg.Response {
+	resp := req.ResponseKind().(*kmsg.FindCoordinatorResponse)
+	host, port := c.s.address(c.conn)
+	keys := req.CoordinatorKeys
+	if c.version < 4 {
+		keys = []string{req.CoordinatorKey}
+	}
+	for _, key := range keys {
+		rc := kmsg.NewFindCoordinatorResponseCoordinator()
+		rc.Key, rc.NodeID, rc.Host, rc.Port = key, c.s.opts.NodeID, host, port
+		var err error
+		switch {
+		case req.CoordinatorType != 0:
+			err = coded(codeInvalidRequest, "%w", notYet("transactions"))
+		case key == "":
+			err = coded(codeInvalidGroupID, "the group's name is empty")
+		}
+		if err != nil {
+			rc.ErrorCode, rc.ErrorMessage = adminCode(err), message(err)
+			rc.NodeID, rc.Host, rc.Port = -1, "", -1
+		}
+		resp.Coordinators = append(resp.Coordinators, rc)
+	}
+	if c.version < 4 {
+		rc := resp.Coordinators[0]
+		resp.ErrorCode, resp.ErrorMessage, resp.NodeID, resp.Host, resp.Port = rc.ErrorCode, rc.ErrorMessage, rc.NodeID, rc.Host, rc.Port
+		resp.Coordinators = nil
+	}
+	return resp
+}

@@ -1,0 +1,147 @@
+package kafkaproto
+
+// ListOffsets (2), versions 1 to 10: offsets by time.
+//
+//   - -1 is the end, -2 the start, -3 (version 7) the first record with the largest
+//     timestamp, -4 (version 8) the start of what is on this node, the same as the
+//     start, -5 (version 9) the end of what is on a remote tier: none, so -1.
+//   - A time gives the first offset whose timestamp is at least that, or -1.
+//   - 2 adds the isolation level (both levels are the same without transactions),
+//     4 leader epochs, 6 is flexible, 10 adds a timeout.
+
+import (
+	"math"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/millrace/millrace/storage/topiclog"
+)
+
+// Timestamps that are no times.
+const (
+	timestampEnd        = -1
+	timestampStart      = -2
+	timestampMax        = -3
+	timestampLocalStart = -4
+	timestampRemoteEnd  = -5
+	versionMaxTimestamp = 7
+	versionLocalStart   = 8
+	versionRemoteEnd    = 9
+)
+
+func serveListOffsets(c *call, req *kmsg.ListOffsetsRequest) kmsg.Response {
+	resp := req.ResponseKind().(*kmsg.ListOffsetsResponse)
+	for _, t := range req.Topics {
+		rt := kmsg.NewListOffsetsResponseTopic()
+		rt.Topic = t.Topic
+		ref := topicRef{name: t.Topic}
+		topic, code := ref.find(c.s.opts.Store)
+		for _, p := range t.Partitions {
+			rp := kmsg.NewListOffsetsResponseTopicPartition()
+			rp.Partition, rp.ErrorCode = p.Partition, code
+			if code == codeNone {
+				c.listOffset(&topic, p, &rp)
+			}
+			rt.Partitions = append(rt.Partitions, rp)
+		}
+		resp.Topics = append(resp.Topics, rt)
+	}
+	return resp
+}
+
+func (c *call) listOffset(t *topiclog.Topic, p kmsg.ListOffsetsRequestTopicPartition, out *kmsg.ListOffsetsResponseTopicPartition) {
+	id, ok := partitionOf(t, p.Partition)
+	if !ok {
+		out.ErrorCode = codeUnknownTopic
+		return
+	}
+	st, err := c.s.opts.Store.State(id)
+	if err != nil {
+		out.ErrorCode = codeOf(err)
+		return
+	}
+	if out.ErrorCode = checkEpoch(p.CurrentLeaderEpoch, st.LeaderEpoch); out.ErrorCode != codeNone {
+		return
+	}
+	// Epoch 0 and above is known of what the log still holds; the current one is
+	// right for its end.
+	epoch := st.LeaderEpoch
+	switch {
+	case p.Timestamp == timestampEnd:
+		out.Offset = st.HighWatermark
+	case p.Timestamp == timestampStart, p.Timestamp == timestampLocalStart && c.version >= versionLocalStart:
+		out.Offset = st.Start
+		epoch = c.epochAt(id, st.Start, epoch)
+	case p.Timestamp == timestampRemoteEnd && c.version >= versionRemoteEnd:
+		epoch = -1
+	case p.Timestamp == timestampMax && c.version >= versionMaxTimestamp:
+		out.Offset, out.Timestamp, err = c.largestTimestamp(id)
+		epoch = c.epochAt(id, out.Offset, epoch)
+	case p.Timestamp < 0:
+		out.ErrorCode = codeUnsupportedVersion
+		return
+	default:
+		out.Offset, out.Timestamp, err = c.s.opts.Store.OffsetForTimestamp(c.ctx, id, p.Timestamp)
+		if err == nil && out.Timestamp < 0 {
+			out.Offset, epoch = -1, -1
+		} else {
+			epoch = c.epochAt(id, out.Offset, epoch)
+		}
+	}
+	if err != nil {
+		out.ErrorCode, out.Offset, out.Timestamp = codeOf(err), -1, -1
+		return
+	}
+	out.LeaderEpoch = epoch
+}
+
+// epochAt is the leader epoch of the record at an offset; end if it is none of
+// the recorded ones.
+func (c *call) epochAt(id topiclog.PartitionID, offset int64, end int32) int32 {
+	if offset < 0 {
+		return -1
+	}
+	ranges, err := c.s.opts.Store.EpochHistory(id)
+	if err != nil {
+		return end
+	}
+	for _, r := range ranges {
+		if offset < r.End {
+			return r.LeaderEpoch
+		}
+	}
+	return end
+}
+
+// largestTimestamp finds the first record with the largest timestamp; -1, -1 in
+// an empty partition. "There is a record at or after t" holds up to the largest
+// timestamp and not beyond, so it is searched by halving, upwards from what is
+// known to exist.
+func (c *call) largestTimestamp(id topiclog.PartitionID) (offset, timestamp int64, err error) {
+	offset, timestamp, err = c.s.opts.Store.OffsetForTimestamp(c.ctx, id, 0)
+	if err != nil || timestamp < 0 {
+		return -1, -1, err
+	}
+	// Steps double until one finds nothing; then they halve.
+	step, growing := int64(1), true
+	for step > 0 {
+		if timestamp > math.MaxInt64-step {
+			step, growing = step/2, false
+			continue
+		}
+		o, t, err := c.s.opts.Store.OffsetForTimestamp(c.ctx, id, timestamp+step)
+		if err != nil {
+			return -1, -1, err
+		}
+		switch {
+		case t >= 0:
+			offset, timestamp = o, t
+			if growing {
+				step *= 2
+			}
+		default:
+			step, growing = step/2, false
+		}
+	}
+	return offset, timestamp, nil
+}

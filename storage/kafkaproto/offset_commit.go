@@ -1,0 +1,85 @@
+package kafkaproto
+
+// OffsetCommit (8), versions 2 to 8: stores a group's positions, durably.
+//
+//   - Groups have no members here yet: a commit with a member id is error 25
+//     (unknown member), one without any (generation -1) is stored.
+//   - 6 adds the leader epoch, 7 static members, 8 is flexible. The retention time
+//     of 2 to 4 is not used: positions live as long as their partition.
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/millrace/millrace/storage/topiclog"
+)
+
+// maxCommitMetadata is Kafka's offset.metadata.max.bytes.
+const maxCommitMetadata = 4096
+
+// maxGroupName is the store's bound, in bytes.
+const maxGroupName = 1 << 10
+
+func serveOffsetCommit(c *call, req *kmsg.OffsetCommitRequest) kmsg.Response {
+	resp := req.ResponseKind().(*kmsg.OffsetCommitResponse)
+	code := codeNone
+	switch {
+	case req.Group == "" || len(req.Group) > maxGroupName:
+		code = codeInvalidGroupID
+	case req.MemberID != "" || req.Generation >= 0 || req.InstanceID != nil:
+		code = codeUnknownMemberID
+	}
+	// The place of each cursor in the response, for the outcome of the commit.
+	type place struct{ topic, partition int }
+	var cursors []topiclog.Cursor
+	var places []place
+	for i, t := range req.Topics {
+		rt := kmsg.NewOffsetCommitResponseTopic()
+		rt.Topic = t.Topic
+		ref := topicRef{name: t.Topic}
+		topic, missing := ref.find(c.s.opts.Store)
+		for j, p := range t.Partitions {
+			rp := kmsg.NewOffsetCommitResponseTopicPartition()
+			rp.Partition = p.Partition
+			id, ok := partitionOf(&topic, p.Partition)
+			switch {
+			case code != codeNone:
+				rp.ErrorCode = code
+			case missing != codeNone || !ok:
+				rp.ErrorCode = codeUnknownTopic
+			case p.Metadata != nil && len(*p.Metadata) > maxCommitMetadata:
+				rp.ErrorCode = codeOffsetMetadataTooLarge
+			case p.Offset < 0:
+				// The store would forget the position; the protocol has another key
+				// for that.
+				rp.ErrorCode = codeInvalidRequest
+			default:
+				cur := topiclog.Cursor{Partition: id, Offset: p.Offset, LeaderEpoch: p.LeaderEpoch}
+				if p.Metadata != nil {
+					cur.Metadata = *p.Metadata
+				}
+				cursors, places = append(cursors, cur), append(places, place{i, j})
+			}
+			rt.Partitions = append(rt.Partitions, rp)
+		}
+		resp.Topics = append(resp.Topics, rt)
+	}
+	if len(cursors) > 0 {
+		if err := c.s.opts.Store.CommitCursors(context.Background(), req.Group, cursors); err != nil {
+			c.s.opts.Logger.Error("committing offsets failed", "group", req.Group, "error", err)
+			for _, at := range places {
+				resp.Topics[at.topic].Partitions[at.partition].ErrorCode = commitCode(err)
+			}
+		}
+	}
+	return resp
+}
+
+// commitCode is codeOf in what clients of OffsetCommit know and retry on.
+func commitCode(err error) int16 {
+	if code := codeOf(err); code != codeStorageError {
+		return code
+	}
+	return codeCoordinatorNotAvailable
+}

@@ -1,0 +1,234 @@
+package kafkaproto
+
+// Produce (0), versions 0 to 13: appends one record batch to each partition.
+//
+//   - Versions 0 to 2 carry the message formats before 2, which are not stored:
+//     each partition is answered with error 43 (unsupported for message format).
+//   - zstd is for version 7 and later, as in Kafka.
+//   - From 8 a response has the error's text; 9 is flexible; 13 names topics by
+//     id.
+//   - acks 1 and -1 are the same: the answer comes after the store acknowledged,
+//     which on fsync topics is after the fdatasync. acks 0 has no answer; an error
+//     closes the connection, so that the client learns of it.
+//   - Batches of idempotent producers and transactions are refused by name: the
+//     log does not check sequences yet, and no client gets a producer id here.
+//   - The bytes go to the log as they are. What the header claims is checked
+//     against the records (count, offsets, largest timestamp, checksum) first.
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+
+	"github.com/millrace/millrace/storage/record"
+	"github.com/millrace/millrace/storage/topiclog"
+)
+
+// produceRequest is a decoded request. Records are views of its bytes.
+type produceRequest struct {
+	transactionalID []byte
+	acks            int16
+	topics          []produceTopic
+	partitions      int
+}
+
+type produceTopic struct {
+	topicRef
+	partitions []producePartition
+}
+
+type producePartition struct {
+	index   int32
+	records []byte
+
+	code  int16
+	err   error
+	base  int64
+	start int64
+}
+
+// parse decodes a request of a version.
+func (p *produceRequest) parse(version int16, b []byte) error {
+	r := reader{b: b, flexible: version >= 9}
+	if version >= 3 {
+		p.transactionalID = r.nullableString()
+	}
+	p.acks = r.int16()
+	r.int32() // how long to wait for followers, of which there are none
+	p.topics = make([]produceTopic, r.arrayLen(3))
+	for i := range p.topics {
+		t := &p.topics[i]
+		t.read(&r, version >= 13)
+		t.partitions = make([]producePartition, r.arrayLen(5))
+		for j := range t.partitions {
+			t.partitions[j] = producePartition{index: r.int32(), records: r.nullableBytes(), base: -1, start: -1}
+			r.tags()
+		}
+		p.partitions += len(t.partitions)
+		r.tags()
+		if r.bad {
+			break
+		}
+	}
+	r.tags()
+	return r.end()
+}
+
+func serveProduce(c *call) (*reply, error) {
+	var req produceRequest
+	if err := req.parse(c.version, c.body); err != nil {
+		return nil, fmt.Errorf("produce version %d: %w", c.version, err)
+	}
+	var left atomic.Int64
+	left.Store(1)
+	wait := make(chan struct{})
+	finish := func() {
+		if left.Add(-1) == 0 {
+			close(wait)
+		}
+	}
+	dec := c.s.decoders.Get().(*record.Decoder)
+	for i := range req.topics {
+		t := &req.topics[i]
+		topic, code := t.find(c.s.opts.Store)
+		for j := range t.partitions {
+			p := &t.partitions[j]
+			if p.code = code; code != codeNone {
+				continue
+			}
+			id, err := c.checkProduced(&req, &topic, p, dec)
+			if err != nil {
+				p.err = err
+				continue
+			}
+			left.Add(1)
+			// Checksums were verified a moment ago.
+			c.s.opts.Store.AppendAsync(topiclog.AppendRequest{Partition: id, Batches: p.records, Trusted: true},
+				func(res topiclog.AppendResult, err error) {
+					if p.base = res.BaseOffset; err != nil {
+						p.base, p.code, p.err = -1, codeOf(err), err
+					}
+					finish()
+				})
+			if st, err := c.s.opts.Store.State(id); err == nil {
+				p.start = st.Start
+			}
+		}
+	}
+	c.s.decoders.Put(dec)
+	finish()
+	return &reply{wait: wait, build: func() (net.Buffers, error) { return req.answer(c) }}, nil
+}
+
+// checkProduced applies the rules for what a client may append, sets p.code and
+// returns the partition.
+func (c *call) checkProduced(req *produceRequest, topic *topiclog.Topic, p *producePartition, dec *record.Decoder) (topiclog.PartitionID, error) {
+	refuse := func(code int16, err error) (topiclog.PartitionID, error) {
+		p.code = code
+		return 0, err
+	}
+	id, ok := partitionOf(topic, p.index)
+	switch {
+	case !ok:
+		return refuse(codeUnknownTopic, fmt.Errorf("topic %s has no partition %d", topic.Name, p.index))
+	case internalTopic(topic.Name):
+		return refuse(codeInvalidTopic, fmt.Errorf("topic %s is the store's own", topic.Name))
+	case req.acks < -1 || req.acks > 1:
+		return refuse(codeInvalidRequiredAcks, fmt.Errorf("acks must be -1, 0 or 1, not %d", req.acks))
+	case c.version < 3:
+		return refuse(codeUnsupportedFormat, errors.New("message formats before 2 are not stored"))
+	case req.transactionalID != nil:
+		return refuse(codeInvalidTxnState, notYet("transactions"))
+	case len(p.records) > topic.Settings.MaxMessageBytes:
+		return refuse(codeMessageTooLarge, fmt.Errorf("batch of %d bytes, max.message.bytes is %d", len(p.records), topic.Settings.MaxMessageBytes))
+	}
+	b, rest, err := record.Split(p.records)
+	switch {
+	case errors.Is(err, record.ErrMagic):
+		return refuse(codeInvalidRecord, err)
+	case err != nil:
+		return refuse(codeOf(err), err)
+	case len(rest) > 0:
+		return refuse(codeInvalidRecord, fmt.Errorf("more than one batch: %d bytes after the first", len(rest)))
+	case b.Attributes.Control():
+		return refuse(codeInvalidRecord, errors.New("clients may not append control batches"))
+	case b.Attributes.Transactional():
+		return refuse(codeInvalidTxnState, notYet("transactions"))
+	case b.ProducerID != record.NoProducerID:
+		return refuse(codeUnknownProducerID, notYet("idempotent producers"))
+	case b.Attributes.Codec() == record.Zstd && c.version < 7:
+		return refuse(codeUnsupportedCompression, errors.New("zstd needs Produce version 7"))
+	}
+	if err := b.CheckProduced(); err != nil {
+		return refuse(codeOf(err), err)
+	}
+	if err := record.CheckRecords(b, dec); err != nil {
+		return refuse(codeOf(err), err)
+	}
+	if topic.Settings.Compact {
+		if err := checkKeys(b, dec); err != nil {
+			return refuse(codeInvalidRecord, err)
+		}
+	}
+	return id, nil
+}
+
+// checkKeys refuses records without a key: a compacted topic could not keep them
+// apart.
+func checkKeys(b record.Batch, dec *record.Decoder) error {
+	it, err := dec.Records(b)
+	if err != nil {
+		return err
+	}
+	for rec := (record.Record{}); it.Next(&rec); {
+		if rec.Key == nil {
+			return fmt.Errorf("record %d has no key, which a compacted topic needs", rec.Offset-b.BaseOffset)
+		}
+	}
+	return it.Err()
+}
+
+// answer encodes the response; none for acks 0.
+func (p *produceRequest) answer(c *call) (net.Buffers, error) {
+	if p.acks == 0 {
+		for i := range p.topics {
+			for _, part := range p.topics[i].partitions {
+				if part.code != codeNone {
+					return nil, fmt.Errorf("producing without acknowledgement failed: code %d: %w", part.code, part.err)
+				}
+			}
+		}
+		return nil, nil
+	}
+	w := newWriter(c.correlation, c.flexible, c.flexible)
+	w.arrayLen(len(p.topics))
+	for i := range p.topics {
+		t := &p.topics[i]
+		t.write(w)
+		w.arrayLen(len(t.partitions))
+		for j := range t.partitions {
+			part := &t.partitions[j]
+			w.int32(part.index)
+			w.int16(part.code)
+			w.int64(part.base)
+			if c.version >= 2 {
+				w.int64(-1) // no log-append time: the records keep their own
+			}
+			if c.version >= 5 {
+				w.int64(part.start)
+			}
+			if c.version >= 8 {
+				w.arrayLen(0)
+				w.nullableString(message(part.err))
+			}
+			w.tags()
+		}
+		w.tags()
+	}
+	if c.version >= 1 {
+		w.int32(0) // throttle time
+	}
+	w.tags()
+	return w.frame(), nil
+}
