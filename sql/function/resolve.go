@@ -35,7 +35,7 @@ var later = map[string]string{
 	"HOP": windowHelp, "HOP_START": windowHelp, "HOP_END": windowHelp, "SESSION": windowHelp, "SESSION_START": windowHelp, "SESSION_END": windowHelp,
 	"PROCTIME": "event time is the way here: WATERMARK FOR ts AS ...", "ROW_NUMBER": "", "RANK": "", "DENSE_RANK": "", "LAG": "", "LEAD": "",
 	"NTILE": "", "CURRENT_WATERMARK": "", "JSON_OBJECT": "", "JSON_ARRAY": "", "JSON_OBJECTAGG": "", "JSON_ARRAYAGG": "",
-	"COLLECT": "", "PRINTF": "CONCAT(a, b, ...)", "ENCODE": "", "JSON_QUOTE": "", "JSON_UNQUOTE": "", "PERCENTILE": "",
+	"COLLECT": "", "PRINTF": "CONCAT(a, b, ...)", "ENCODE": "", "PERCENTILE": "",
 }
 
 const windowHelp = "FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' HOUR)) with GROUP BY window_start, window_end"

@@ -117,6 +117,7 @@ func TestRegexpAll(t *testing.T) {
 		{"REGEXP_EXTRACT_ALL('abcdeabde', '(ab)([a-z]+)(e)', 2)", "[cdeabd]"}, {"CARDINALITY(REGEXP_EXTRACT_ALL('abcdeabde', '', 0))", "10"}, {"REGEXP_EXTRACT_ALL('100-200, 300-400', '(\\d+)-(\\d+)', 0)", "[100-200, 300-400]"},
 		{"REGEXP_EXTRACT_ALL('100-200, 300-400', '(\\d+)-(\\d+)', 1)", "[100, 300]"}, {"REGEXP_EXTRACT_ALL('100-200, 300-400', '(\\d+)-(\\d+)', 2)", "[200, 400]"}, {"REGEXP_EXTRACT_ALL('100-200, 300-400', '(\\d+).*', 1)", "[100]"},
 		{"REGEXP_EXTRACT_ALL(NULL, 'a', 0)", "NULL"}, {"REGEXP_EXTRACT_ALL('a', NULL)", "NULL"}, {"REGEXP_EXTRACT_ALL('a', '(a)', NULL)", "NULL"},
+		{"REGEXP_COUNT('a', '(')", "bind: REGEXP_COUNT('a', '('): pattern: error parsing regexp: missing closing ): `(`"},
 		{"REGEXP_COUNT('a(', SUBSTRING('a(', 2))", "error:invalid_argument"}, {"REGEXP_COUNT('aab', SUBSTRING('xa', 2))", "2"},
 	})
 }
