@@ -132,8 +132,13 @@ func (e *Env) api(ctx context.Context, command string) (api control.API, close f
 
 // open makes this process the owner of the data directory.
 func (e *Env) open(ctx context.Context, command string) (*node.Node, error) {
+	return e.openWith(ctx, command, connectors)
+}
+
+// openWith is open with other connectors.
+func (e *Env) openWith(ctx context.Context, command string, cs node.Connectors) (*node.Node, error) {
 	n, err := node.Open(ctx, node.Options{
-		Dir: e.data, Version: e.Version, Command: command, Connectors: connectors, Now: e.Now, FS: e.FS,
+		Dir: e.data, Version: e.Version, Command: command, Connectors: cs, Now: e.Now, FS: e.FS,
 	})
 	var owned *node.OwnedError
 	if errors.As(err, &owned) {

@@ -1,0 +1,155 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// server starts `millrace server` on a free port and waits for its address.
+func (w *world) server(args ...string) (*process, string) {
+	w.t.Helper()
+	p := w.start(append([]string{"server", "--kafka", "127.0.0.1:0"}, args...)...)
+	said := regexp.MustCompile(`served on (127\.0\.0\.1:\d+)`)
+	var addr string
+	eventually(w.t, "the server says where it listens", func() (bool, string) {
+		m := said.FindStringSubmatch(p.stderr.String())
+		if m != nil {
+			addr = m[1]
+		}
+		return m != nil || !p.running(), p.stderr.String()
+	})
+	if addr == "" {
+		w.t.Fatalf("the server ended\n%s", p.stderr.String())
+	}
+	return p, addr
+}
+
+// consume reads n values of a topic from its start.
+func consume(t testing.TB, topic string, n int, opts ...kgo.Opt) map[string]int {
+	t.Helper()
+	c, err := kgo.NewClient(append(opts, kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	got := map[string]int{}
+	for read := 0; read < n; {
+		fs := c.PollFetches(ctx)
+		if err := fs.Err(); err != nil {
+			t.Fatal(err)
+		}
+		fs.EachRecord(func(r *kgo.Record) {
+			got[string(r.Value)]++
+			read++
+		})
+	}
+	return got
+}
+
+// TestServerForKafkaClients: what a Kafka client was acknowledged is there after
+// SIGKILL, once, for Kafka clients and for the other commands alike.
+func TestServerForKafkaClients(t *testing.T) {
+	w := newWorld(t)
+	p, addr := w.server("--auto-create", "3")
+	c, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.DisableIdempotentWrite(), kgo.DefaultProduceTopic("clicks"), kgo.AllowAutoTopicCreation())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	const n = 500
+	var records []*kgo.Record
+	for i := range n {
+		records = append(records, &kgo.Record{Key: fmt.Append(nil, i), Value: fmt.Appendf(nil, `{"id":%d}`, i)})
+	}
+	if err := c.ProduceSync(ctx, records...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	// Other commands reach the log through its owner meanwhile.
+	if out := w.run("topics", "ls").must(t, 0); !strings.Contains(out.stdout, "clicks") {
+		t.Errorf("topics ls beside the server:\n%s", out.stdout)
+	}
+	p.kill()
+
+	socket := w.dir + "/kafka.sock"
+	p, addr = w.server("--kafka", "unix:"+socket)
+	unix := kgo.Dialer(func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	})
+	for what, opts := range map[string][]kgo.Opt{"tcp": {kgo.SeedBrokers(addr)}, "unix socket": {kgo.SeedBrokers("localhost:9092"), unix}} {
+		got := consume(t, "clicks", n, opts...)
+		for i := range n {
+			if v := fmt.Sprintf(`{"id":%d}`, i); got[v] != 1 {
+				t.Errorf("%s: %s is there %d times", what, v, got[v])
+			}
+		}
+	}
+	p.terminate()
+	if code := p.wait(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, p.stderr.String())
+	}
+}
+
+// TestServerWithKcat: librdkafka's own client, where it is installed.
+func TestServerWithKcat(t *testing.T) {
+	kcat, err := exec.LookPath("kcat")
+	if err != nil {
+		t.Skip("kcat is not installed")
+	}
+	w := newWorld(t)
+	_, addr := w.server("--auto-create", "1")
+	run := func(stdin string, args ...string) string {
+		t.Helper()
+		cmd := exec.Command(kcat, append([]string{"-b", addr, "-q"}, args...)...)
+		cmd.Stdin = strings.NewReader(stdin)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("kcat %v: %v\n%s", args, err, stderr.String())
+		}
+		return string(out)
+	}
+	want := ""
+	for _, codec := range []string{"none", "gzip", "snappy", "lz4", "zstd"} {
+		value := strings.Repeat(codec, 100) + "\n"
+		run(value, "-P", "-t", "k", "-z", codec)
+		want += value
+	}
+	if got := run("", "-C", "-t", "k", "-o", "beginning", "-e"); got != want {
+		t.Errorf("read back %d bytes, want %d", len(got), len(want))
+	}
+	if got := run("", "-Q", "-t", "k:0:-1"); !strings.Contains(got, "offset 5") {
+		t.Errorf("the end is %q, want offset 5", got)
+	}
+}
+
+// TestServerRefusals: wrong use ends with 2 before anything is served.
+func TestServerRefusals(t *testing.T) {
+	w := newWorld(t)
+	for what, args := range map[string][]string{
+		"no address":           {"server"},
+		"not an address":       {"server", "--kafka", "nowhere"},
+		"beyond this machine":  {"server", "--kafka", "0.0.0.0:0"},
+		"bad advertised":       {"server", "--kafka", "127.0.0.1:0", "--advertise", "host"},
+		"negative auto-create": {"server", "--kafka", "127.0.0.1:0", "--auto-create", "-1"},
+	} {
+		if r := w.run(args...); r.code != 2 {
+			t.Errorf("%s: exit code %d, want 2\n%s", what, r.code, r.stderr)
+		}
+	}
+	if r := w.run("server", "--kafka", "0.0.0.0:0"); !strings.Contains(r.stderr, "--allow-remote") {
+		t.Errorf("a listener for everybody: %s", r.stderr)
+	}
+}
