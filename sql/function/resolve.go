@@ -34,7 +34,7 @@ var later = map[string]string{
 	"TUMBLE": windowHelp, "TUMBLE_START": windowHelp, "TUMBLE_END": windowHelp, "TUMBLE_ROWTIME": windowHelp, "TUMBLE_PROCTIME": windowHelp,
 	"HOP": windowHelp, "HOP_START": windowHelp, "HOP_END": windowHelp, "SESSION": windowHelp, "SESSION_START": windowHelp, "SESSION_END": windowHelp,
 	"PROCTIME": "event time is the way here: WATERMARK FOR ts AS ...", "ROW_NUMBER": "", "RANK": "", "DENSE_RANK": "", "LAG": "", "LEAD": "",
-	"NTILE": "", "CURRENT_WATERMARK": "", "JSON_OBJECT": "", "JSON_ARRAY": "", "JSON_OBJECTAGG": "", "JSON_ARRAYAGG": "",
+	"NTILE": "", "CURRENT_WATERMARK": "", "JSON_OBJECTAGG": "", "JSON_ARRAYAGG": "",
 	"COLLECT": "", "PRINTF": "CONCAT(a, b, ...)", "ENCODE": "", "PERCENTILE": "",
 }
 

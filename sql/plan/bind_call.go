@@ -144,8 +144,10 @@ func (eb *exprBinder) special(e syntax.Expr) expr.Expr {
 		return eb.mapExpr(e)
 	case *syntax.JSONValue, *syntax.JSONQuery, *syntax.JSONExists:
 		return eb.json(e)
-	case *syntax.JSONObject, *syntax.JSONArray:
-		eb.b.notYet(span, "a JSON constructor")
+	case *syntax.JSONObject:
+		return eb.jsonObject(e)
+	case *syntax.JSONArray:
+		return eb.jsonArray(e)
 	case *syntax.Subquery, *syntax.Exists, *syntax.Quantified:
 		eb.b.notYet(span, "a sub-query inside an expression")
 	case *syntax.UnitArg:

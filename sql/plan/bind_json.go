@@ -111,3 +111,46 @@ func (eb *exprBinder) jsonDefault(b *syntax.JSONBehavior) (expr.Expr, bool) {
 	}
 	return expr.Fold(c), true
 }
+
+// jsonObject binds JSON_OBJECT: pairs, then the clauses as string literals.
+func (eb *exprBinder) jsonObject(e *syntax.JSONObject) expr.Expr {
+	if e.Agg {
+		eb.b.notYet(e.Span(), "JSON_OBJECTAGG")
+		return nil
+	}
+	var asts, values []syntax.Expr
+	for _, p := range e.Pairs {
+		asts, values = append(asts, p.Key, p.Value), append(values, p.Value)
+	}
+	return eb.jsonBuild("JSON_OBJECT", e.Span(), asts, values, e.OnNull == syntax.JSONAbsentOnNull)
+}
+
+// jsonArray binds JSON_ARRAY, which leaves NULLs out unless told otherwise.
+func (eb *exprBinder) jsonArray(e *syntax.JSONArray) expr.Expr {
+	if e.Agg {
+		eb.b.notYet(e.Span(), "JSON_ARRAYAGG")
+		return nil
+	}
+	return eb.jsonBuild("JSON_ARRAY", e.Span(), e.Items, e.Items, e.OnNull != syntax.JSONNullOnNull)
+}
+
+func (eb *exprBinder) jsonBuild(name string, span diag.Span, asts, values []syntax.Expr, absent bool) expr.Expr {
+	args, ok := eb.bindAll(asts)
+	if !ok {
+		return nil
+	}
+	onNull := "NULL"
+	if absent {
+		onNull = "ABSENT"
+	}
+	// The result of another constructor goes in as JSON, not as a string.
+	forms := make([]byte, len(values))
+	for i, v := range values {
+		forms[i] = 'v'
+		switch v.(type) {
+		case *syntax.JSONObject, *syntax.JSONArray:
+			forms[i] = 'j'
+		}
+	}
+	return eb.apply(name, span, asts, append(args, expr.Text(onNull), expr.Text(string(forms))))
+}

@@ -6,6 +6,6 @@ import "slices"
 func builtins() []*Function {
 	return slices.Concat(
 		comparisons(), logicals(), conditionals(), arithmetic(), mathFunctions(), moreMath(), stringFunctions(), moreStrings(),
-		patternFunctions(), encodeFunctions(), hashFunctions(), temporalFunctions(), jsonFunctions(), jsonQuotes(), collectionFunctions(), arrayFunctions(), mapFunctions(),
+		patternFunctions(), encodeFunctions(), hashFunctions(), temporalFunctions(), jsonFunctions(), jsonBuilders(), jsonQuotes(), collectionFunctions(), arrayFunctions(), mapFunctions(),
 	)
 }

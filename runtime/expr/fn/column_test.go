@@ -66,7 +66,7 @@ func TestColumnsAgreeWithRows(t *testing.T) {
 		"ARRAY_POSITION(a, 3)", "ARRAY_SLICE(a, n, -1)", "ARRAY_SLICE(w, 2)", "ARRAY_SORT(a, n > 0)", "ARRAY_SORT(w)", "ARRAY_MAX(a)", "ARRAY_MIN(w)", "ARRAY_JOIN(w, s)", "ARRAY_JOIN(w, '-', s)", "ELEMENT(a)",
 		"MAP_ENTRIES(m)", "MAP_FROM_ARRAYS(b, a)", "MAP_FROM_ARRAYS(w, a)", "MAP_UNION(m, o)", "SPLIT(s, ',')", "SPLIT(s, '')", "REGEXP_COUNT(s, p)", "REGEXP_INSTR(s, p)", "REGEXP_SUBSTR(s, p)", "REGEXP_EXTRACT_ALL(s, p, 0)",
 		"REGEXP_EXTRACT_ALL(s, '(a)|(x)', 2)", "OVERLAY(s, 'zz', 2)", "OVERLAY(s, p, 1, n)", "ELT(n, s, p)", "STARTSWITH(s, p)", "ENDSWITH(s, 'b')", "BTRIM(s, 'ab')", "ASCII(s)", "IS_ALPHA(s)", "IS_DIGIT(s)", "IS_DECIMAL(s)",
-		"SHA1(s)", "SHA2(s, n)", "SHA384(s)", "URL_ENCODE(s)", "URL_DECODE(s)", "UNHEX(s)", "BIN(n)", "JSON_QUOTE(s)", "JSON_UNQUOTE(p)", "LOG(2, x)", "LOG2(x)", "ATAN2(x, n)", "SIN(x)", "DEGREES(x)", "PI() * x",
+		"SHA1(s)", "SHA2(s, n)", "SHA384(s)", "URL_ENCODE(s)", "URL_DECODE(s)", "UNHEX(s)", "BIN(n)", "JSON_QUOTE(s)", "JSON_UNQUOTE(p)", "JSON_OBJECT('a', a, 's', s, 'ABSENT', 'vv')", "JSON_ARRAY(n, m, 'NULL', 'vv')", "LOG(2, x)", "LOG2(x)", "ATAN2(x, n)", "SIN(x)", "DEGREES(x)", "PI() * x",
 	} {
 		e, err := exprtext.Parse(lib, in.Schema, src)
 		if err != nil {

@@ -98,12 +98,35 @@ func sqlSpelling(f *Function, s string) string {
 				s += " ESCAPE " + p[2]
 			}
 		}
+	case "JSON_OBJECT", "JSON_ARRAY":
+		return constructorSpelling(f.Name, s)
 	case "JSON_VALUE":
 		return strings.Replace(s, ", 'DEFAULT', 'none', 'NULL', '')", " DEFAULT 'none' ON EMPTY)", 1)
 	case "JSON_QUERY":
 		return strings.Replace(s, ", 'CONDITIONAL', 'NULL', 'NULL')", " WITH CONDITIONAL ARRAY WRAPPER)", 1)
 	}
 	return s
+}
+
+// constructorSpelling turns the clauses of a JSON constructor into keywords.
+func constructorSpelling(name, s string) string {
+	p := strings.Split(strings.TrimSuffix(strings.TrimPrefix(s, name+"("), ")"), ", ")
+	onNull := strings.Trim(p[len(p)-2], "'")
+	p = p[:len(p)-2]
+	def := "ABSENT"
+	if name == "JSON_OBJECT" {
+		def = "NULL"
+		var pairs []string
+		for k := 0; k < len(p); k += 2 {
+			pairs = append(pairs, p[k]+" VALUE "+p[k+1])
+		}
+		p = pairs
+	}
+	s = name + "(" + strings.Join(p, ", ")
+	if onNull != def {
+		s += " " + onNull + " ON NULL"
+	}
+	return s + ")"
 }
 
 func syntaxLine(syntax []string) string {
