@@ -71,6 +71,12 @@ var invocations = []invocation{
 	{"fmt --check no/such/file.sql", 2, "no/such/file.sql"},
 	{"fmt DATA", 2, "double_quoted"},
 	{"fmt", 2, ""},
+	{"test UNIT", 0, "1 passed, 0 failed"},
+	{"test WRONGUNIT", 1, "0 passed, 1 failed"},
+	{"test FAULTYUNIT", 2, "nothing"},
+	{"test JOB", 2, "test.yaml"},
+	{"test no/such/file.test.yaml", 2, "no/such/file.test.yaml"},
+	{"test", 2, ""},
 	{"preview JOB", 0, ""},
 	{"preview BAD", 2, "unknown_column"},
 	{"preview JOB --range nonsense", 2, "nonsense"},
@@ -142,7 +148,10 @@ func TestExitCodes(t *testing.T) {
 	texts := map[string]string{
 		"JOB": w.file("job.sql", copyJob()), "BAD": w.file("bad.sql", smallJob("id BIGINT", "SELECT idd FROM clicks", "")),
 		"DATA": w.file("data.ndjson", click(1)+"\nnot JSON\n"+click(2)+"\n"), "LAKE": w.lake, "DEMO": w.dir + "/demo",
-		"QUERY": "SELECT 1", "BADQUERY": "SELECT * FROM nothing", "OUTQUERY": "SELECT COUNT(*) FROM out_t",
+		"UNIT":       w.file("a.test.yaml", "job: job.sql\ntests: [{name: t, want: {out_t: []}}]\n"),
+		"WRONGUNIT":  w.file("b.test.yaml", "job: job.sql\ntests: [{name: t, want: {out_t: [{id: 1}]}}]\n"),
+		"FAULTYUNIT": w.file("c.test.yaml", "job: job.sql\ntests: [{name: t, want: {nothing: []}}]\n"),
+		"QUERY":      "SELECT 1", "BADQUERY": "SELECT * FROM nothing", "OUTQUERY": "SELECT COUNT(*) FROM out_t",
 	}
 	w.env = []string{"OUT=" + w.lake, "BOUNDED=latest-offset"}
 	covered := map[string]bool{}
