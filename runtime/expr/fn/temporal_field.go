@@ -11,7 +11,7 @@ func bindExtract(args []Arg) (Bound, error) {
 	if err := count("EXTRACT", args, 2, 2); err != nil {
 		return Bound{}, err
 	}
-	u, err := unitArg("EXTRACT", args, 0, unitSecond, unitIsoYear)
+	u, err := unitArg("EXTRACT", args, 0, unitNanosecond, unitIsoYear)
 	if err != nil {
 		return Bound{}, err
 	}
@@ -27,9 +27,11 @@ func bindField(name string, args []Arg, at int, u unit) (Bound, error) {
 	if t.Kind == types.Null {
 		t = tTimestamp3
 	}
-	timeOnly := u == unitHour || u == unitMinute || u == unitSecond
-	if t.Kind == types.Time && !timeOnly {
+	if t.Kind == types.Time && u > unitHour {
 		return Bound{}, argErrf(at, "a TIME has no such field")
+	}
+	if t.Kind == types.Date && u < unitSecond {
+		return Bound{}, argErrf(at, "a DATE has no such field")
 	}
 	params := make([]types.Type, len(args))
 	for i := range args {
@@ -40,6 +42,10 @@ func bindField(name string, args []Arg, at int, u unit) (Bound, error) {
 		a := args[at]
 		for _, i := range sel {
 			x := a.Int64(int(i))
+			if u < unitSecond {
+				out.I64[i] = fractionField(x, t, u)
+				continue
+			}
 			switch t.Kind {
 			case types.Date:
 				out.I64[i] = timeField(x*types.SecondsPerDay, u)
@@ -55,6 +61,23 @@ func bindField(name string, args []Arg, at int, u unit) (Bound, error) {
 		}
 	}
 	return Bound{Params: params, Return: tBigInt.WithNullable(anyNullable(args[at : at+1])), Kernel: k}, nil
+}
+
+// fractionField is the fraction of the second of a TIME or timestamp in
+// milli-, micro- or nanoseconds.
+func fractionField(x int64, t types.Type, u unit) int64 {
+	per := int64(1000) // of TIME
+	if t.Kind != types.Time {
+		per = t.UnitsPerSecond()
+	}
+	scale := int64(1e3)
+	switch u {
+	case unitMicrosecond:
+		scale = 1e6
+	case unitNanosecond:
+		scale = 1e9
+	}
+	return types.FloorMod(x, per) * scale / per
 }
 
 // timeField is a field of a wall clock time in seconds since 1970.
