@@ -169,18 +169,21 @@ func (p *plan) connect(id graph.NodeID, node *graph.Node, keyed []bool, sources 
 // finish settles name, parallelism and lateness.
 func (p *plan) finish(s *stagePlan) error {
 	var paths []string
+	single := false
 	for _, id := range s.nodes {
 		n := p.job.Nodes[id]
 		switch op := n.Op.(type) {
 		case *graph.Exchange:
-			want := op.Parallelism
-			if len(op.Keys) == 0 {
-				want = 1
+			switch {
+			case len(op.Keys) == 0 || single:
+				// Rows without a key meet in one task. Where they join those of a keyed
+				// exchange, as in a UNION ALL of the two, that one runs in the same task.
+				single, s.parallelism = true, 1
+			case s.parallelism != 0 && s.parallelism != op.Parallelism:
+				return &graph.Error{Node: id, Op: "Exchange", Text: fmt.Sprintf("parallelism %d, another exchange of the stage has %d", op.Parallelism, s.parallelism)}
+			default:
+				s.parallelism = op.Parallelism
 			}
-			if s.parallelism != 0 && s.parallelism != want {
-				return &graph.Error{Node: id, Op: "Exchange", Text: fmt.Sprintf("parallelism %d, another exchange of the stage has %d", want, s.parallelism)}
-			}
-			s.parallelism = want
 		case *graph.WindowAggregate:
 			s.lateness = max(s.lateness, op.Lateness)
 			if op.Late.Table >= 0 && op.Late.Policy == graph.DeadLetter {

@@ -109,7 +109,10 @@ func (c *compiler) lowerStatements() {
 		}
 		job, err := c.lowerQuery(q.out.Node, q.mode, c.opts.ResultSink)
 		if err != nil {
-			c.lowerError(err, c.unit.Statements[q.stmt].AST.Span())
+			at := c.unit.Statements[q.stmt].AST.Span()
+			if !plan.CheckQueryTopics(q.out.Node, at, &c.diags) {
+				c.lowerError(err, at)
+			}
 			continue
 		}
 		c.unit.Statements[q.stmt].Job = job

@@ -8,7 +8,7 @@ import (
 )
 
 // clauses are the forms that are no productions and no aggregates.
-var clauses = []string{"aggregate", "cross-join-unnest", "distinct", "filter", "from-subquery", "group-by", "having", "left-join-unnest", "limit", "offset", "order-by", "union", "union-all", "where"}
+var clauses = []string{"aggregate", "cross-join-unnest", "distinct", "filter", "from-query", "from-subquery", "group-by", "having", "left-join-unnest", "limit", "offset", "order-by", "union", "union-all", "where", "with"}
 
 // formNames are the names of all that the generator can write.
 func formNames() []string {

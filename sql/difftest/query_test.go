@@ -28,8 +28,11 @@ func (g *generator) next() *query {
 
 // from writes FROM and puts the columns in scope.
 func (g *generator) from() text {
+	if g.nested == 0 && g.IntN(8) == 0 {
+		return g.derived()
+	}
 	table := "t" + strconv.Itoa(g.tableNumber())
-	g.scope = nil
+	g.scope, g.arrays = nil, true
 	for _, c := range columnKinds {
 		g.scope = append(g.scope, column{same(c.name), c.kind})
 	}
@@ -49,6 +52,29 @@ func (g *generator) from() text {
 	return same(" FROM " + table)
 }
 
+// derived writes FROM over another query, which sees only its columns.
+func (g *generator) derived() text {
+	g.use("from-query", "")
+	g.nested++
+	var q *query
+	switch g.IntN(3) {
+	case 0:
+		q = g.union()
+	case 1:
+		q = g.selection(nil, true)
+	default:
+		q = g.grouping()
+	}
+	g.nested--
+	g.scope, g.arrays = nil, false
+	for i, k := range q.kinds {
+		if k != 'f' {
+			g.scope = append(g.scope, column{same("c" + strconv.Itoa(i)), k})
+		}
+	}
+	return q.wrap(" FROM (", ") AS q")
+}
+
 func names() string {
 	s := ""
 	for i, c := range columnKinds {
@@ -57,7 +83,7 @@ func names() string {
 		}
 		s += c.name
 	}
-	return s
+	return s + ", ai, av"
 }
 
 func (g *generator) tableNumber() int { return []int{0, 1, 2, 2, 3, 3, 3, 3}[g.IntN(8)] }
@@ -109,8 +135,11 @@ func (g *generator) selection(kinds []kind, distinct bool) *query {
 }
 
 func (g *generator) union() *query {
+	// The rows of a table may not come both aggregated and as they are.
+	g.nested++
 	a := g.selection(nil, false)
 	b := g.selection(a.kinds, false)
+	g.nested--
 	word := " UNION ALL "
 	if !slices.Contains(a.kinds, 'f') && g.IntN(3) == 0 {
 		word = " UNION "
@@ -146,13 +175,19 @@ func (g *generator) order(q *query) *query {
 			limit += " OFFSET " + strconv.Itoa(g.IntN(4))
 		}
 	}
-	return &query{text: text{"SELECT * FROM (" + q.ours + ") AS s" + by.ours + limit, "SELECT * FROM (" + q.duck + ") AS s" + by.duck + limit}, kinds: q.kinds, sorted: true}
+	from := func(q string) string { return "SELECT * FROM (" + q + ") AS s" }
+	if g.IntN(3) == 0 {
+		g.use("with", "")
+		from = func(q string) string { return "WITH s AS (" + q + ") SELECT * FROM s" }
+	}
+	return &query{text: text{from(q.ours) + by.ours + limit, from(q.duck) + by.duck + limit}, kinds: q.kinds, sorted: true}
 }
 
 // aggregate is a form of an aggregate: its argument's kind, its result's.
 type aggregate struct {
 	name       string
-	arg, kind  kind
+	args       string
+	kind       kind
 	ours, duck string
 	rule       string
 }
@@ -160,25 +195,29 @@ type aggregate struct {
 // aggregates: $1 is the argument, $F the FILTER clause.
 func aggregates() []aggregate {
 	out := []aggregate{
-		{"count-star", 'o', 'b', "COUNT(*) $F", "", ""},
-		{"count-distinct-two", 's', 'b', "COUNT(DISTINCT $1, i2) $F", "count(DISTINCT CASE WHEN $1 IS NOT NULL AND i2 IS NOT NULL THEN row($1, i2) END) $F", "count-columns"},
-		{"sum-int", 'i', 'b', "SUM($1) $F", "CAST(sum($1) $F AS BIGINT)", ""},
-		{"sum-big", 'b', 'b', "SUM($1) $F", "CAST(sum($1) $F AS BIGINT)", ""},
-		{"sum-distinct", 'i', 'b', "SUM(DISTINCT $1) $F", "CAST(sum(DISTINCT $1) $F AS BIGINT)", ""},
-		{"sum-decimal", 'm', 'm', "CAST(SUM($1) $F AS DECIMAL(12, 2))", "", ""},
-		{"sum-double", 'd', 'f', "SUM($1) $F", "", ""},
-		{"avg-int", 'i', 'i', "AVG($1) $F", "CAST(div_int(sum($1) $F, nullif(count($1) $F, 0)) AS INTEGER)", "average-of-integers"},
-		{"avg-decimal", 'm', 'm', "CAST(AVG($1) $F * 1000 AS DECIMAL(12, 2))", "CAST(mean_decimal(sum($1) $F, count($1) $F) * 1000 AS DECIMAL(12, 2))", "average-of-decimals"},
-		{"avg-double", 'd', 'f', "AVG($1) $F", "", ""},
+		{"count-star", "o", 'b', "COUNT(*) $F", "", ""},
+		{"count-distinct-two", "si", 'b', "COUNT(DISTINCT $1, $2) $F", "count(DISTINCT CASE WHEN CAST($1 IS NULL AS INTEGER) + CAST($2 IS NULL AS INTEGER) = 0 THEN row($1, $2) END) $F", "count-columns"},
+		{"sum-int", "i", 'b', "SUM($1) $F", "CAST(sum($1) $F AS BIGINT)", ""},
+		{"sum-big", "b", 'b', "SUM($1) $F", "CAST(sum($1) $F AS BIGINT)", ""},
+		{"count-two", "si", 'b', "COUNT($1, $2) $F", "count(CASE WHEN CAST($1 IS NULL AS INTEGER) + CAST($2 IS NULL AS INTEGER) = 0 THEN 1 END) $F", "count-columns"},
+		{"avg-distinct", "d", 'f', "AVG(DISTINCT $1) $F", "", ""},
+		{"avg-big", "b", 'b', "AVG($1) $F", "CAST(div_int(sum($1) $F, nullif(count($1) $F, 0)) AS BIGINT)", "average-of-integers"},
+		{"sum-decimal-distinct", "m", 'm', "CAST(SUM(DISTINCT $1) $F AS DECIMAL(12, 2))", "", ""},
+		{"sum-distinct", "i", 'b', "SUM(DISTINCT $1) $F", "CAST(sum(DISTINCT $1) $F AS BIGINT)", ""},
+		{"sum-decimal", "m", 'm', "CAST(SUM($1) $F AS DECIMAL(12, 2))", "", ""},
+		{"sum-double", "d", 'f', "SUM($1) $F", "", ""},
+		{"avg-int", "i", 'i', "AVG($1) $F", "CAST(div_int(sum($1) $F, nullif(count($1) $F, 0)) AS INTEGER)", "average-of-integers"},
+		{"avg-decimal", "m", 'm', "CAST(AVG($1) $F * 1000 AS DECIMAL(12, 2))", "CAST(mean_decimal(sum($1) $F, count($1) $F) * 1000 AS DECIMAL(12, 2))", "average-of-decimals"},
+		{"avg-double", "d", 'f', "AVG($1) $F", "", ""},
 	}
 	for _, k := range values {
 		out = append(out,
-			aggregate{"count/" + string(k), kind(k), 'b', "COUNT($1) $F", "", ""},
-			aggregate{"count-distinct/" + string(k), kind(k), 'b', "COUNT(DISTINCT $1) $F", "", ""})
+			aggregate{"count/" + string(k), string(k), 'b', "COUNT($1) $F", "", ""},
+			aggregate{"count-distinct/" + string(k), string(k), 'b', "COUNT(DISTINCT $1) $F", "", ""})
 		if k != 'o' {
 			out = append(out,
-				aggregate{"min/" + string(k), kind(k), kind(k), "MIN($1) $F", "", ""},
-				aggregate{"max/" + string(k), kind(k), kind(k), "MAX($1) $F", "", ""})
+				aggregate{"min/" + string(k), string(k), kind(k), "MIN($1) $F", "", ""},
+				aggregate{"max/" + string(k), string(k), kind(k), "MAX($1) $F", "", ""})
 		}
 	}
 	for i := range out {
@@ -192,12 +231,18 @@ func aggregates() []aggregate {
 func (g *generator) aggregate(list []aggregate) column {
 	a := pick(g, list)
 	g.use(a.name, a.rule)
-	arg, filter := g.expr(a.arg, 2), text{}
+	var ours, duck []string
+	for i := range len(a.args) {
+		e := g.expr(kind(a.args[i]), 2)
+		ours, duck = append(ours, "$"+strconv.Itoa(i+1), e.ours), append(duck, "$"+strconv.Itoa(i+1), e.duck)
+	}
+	filter := text{}
 	if g.IntN(3) == 0 {
 		g.use("filter", "")
 		filter = g.expr('o', 2).wrap("FILTER (WHERE ", ")")
 	}
-	return column{text{fill(a.ours, arg.ours, filter.ours), fill(a.duck, arg.duck, filter.duck)}, a.kind}
+	ours, duck = append(ours, "$F", filter.ours), append(duck, "$F", filter.duck)
+	return column{text{strings.NewReplacer(ours...).Replace(a.ours), strings.NewReplacer(duck...).Replace(a.duck)}, a.kind}
 }
 
 // grouping writes SELECT keys, aggregates ... GROUP BY keys [HAVING ...].
@@ -208,7 +253,11 @@ func (g *generator) grouping() *query {
 	var kinds []kind
 	for range g.IntN(3) {
 		k := kind(values[g.IntN(len(values))])
-		e := pick(g, g.columns(k)).text
+		of := g.columns(k)
+		if len(of) == 0 {
+			continue
+		}
+		e := pick(g, of).text
 		if k != 'd' && g.IntN(2) == 0 {
 			// DuckDB takes a key that is constant for the number of a column.
 			if made := g.apply(pick(g, g.byKind[k]), 1); g.mentionsColumn(made) {
@@ -237,8 +286,4 @@ func (g *generator) grouping() *query {
 		}
 	}
 	return &query{text: text{"SELECT " + sel.ours + from.ours + where.ours + tail.ours, "SELECT " + sel.duck + from.duck + where.duck + tail.duck}, kinds: kinds}
-}
-
-func fill(form, arg, filter string) string {
-	return strings.NewReplacer("$1", arg, "$F", filter).Replace(form)
 }

@@ -81,31 +81,58 @@ type topicUse struct {
 	at            diag.Span
 }
 
+// topicKey is a topic and where its rows go: a table, or "" for the result of a query.
+type topicKey struct{ table, topic string }
+
+// topicUses are the uses of topics in the order they were met.
+type topicUses struct {
+	of    map[topicKey]*topicUse
+	order []topicKey
+}
+
+func (t *topicUses) add(n Node, table string, at diag.Span) {
+	visitScans(n, false, func(s *Scan, keyed bool) {
+		k := topicKey{table, TopicOf(s.Table)}
+		u := t.of[k]
+		if u == nil {
+			u = &topicUse{scan: s}
+			t.of[k] = u
+			t.order = append(t.order, k)
+		}
+		u.direct, u.keyed, u.at = u.direct || !keyed, u.keyed || keyed, at
+	})
+}
+
 // CheckTopics reports topics that reach one table both directly and through
 // an exchange: the two ways would commit apart.
 func CheckTopics(inserts []*Insert, diags *diag.List) {
-	type key struct{ table, topic string }
-	uses := map[key]*topicUse{}
-	var order []key
+	uses := topicUses{of: map[topicKey]*topicUse{}}
 	for _, ins := range inserts {
-		visitScans(ins.Input, false, func(s *Scan, keyed bool) {
-			k := key{ins.Table.Name, TopicOf(s.Table)}
-			u := uses[k]
-			if u == nil {
-				u = &topicUse{scan: s}
-				uses[k] = u
-				order = append(order, k)
-			}
-			u.direct, u.keyed, u.at = u.direct || !keyed, u.keyed || keyed, ins.Span
-		})
+		uses.add(ins.Input, ins.Table.Name, ins.Span)
 	}
-	for _, k := range order {
-		if u := uses[k]; u.direct && u.keyed {
+	for _, k := range uses.order {
+		if u := uses.of[k]; u.direct && u.keyed {
 			diags.Errorf(diag.CodeTopicBothWays, u.at, "rows of %q reach table %q both directly and through an aggregate", k.topic, k.table).
 				WithNote(u.scan.Table.Span, "table %q reads it", u.scan.Table.Name).
 				WithHelp("write the two results to two tables")
 		}
 	}
+}
+
+// CheckQueryTopics is CheckTopics for the result of a query at a place. It
+// tells whether it reported something.
+func CheckQueryTopics(n Node, at diag.Span, diags *diag.List) bool {
+	uses, found := topicUses{of: map[topicKey]*topicUse{}}, false
+	uses.add(n, "", at)
+	for _, k := range uses.order {
+		if u := uses.of[k]; u.direct && u.keyed {
+			found = true
+			diags.Errorf(diag.CodeTopicBothWays, u.at, "rows of %q reach the result both directly and through an aggregate", k.topic).
+				WithNote(u.scan.Table.Span, "table %q reads it", u.scan.Table.Name).
+				WithHelp("run the two queries apart")
+		}
+	}
+	return found
 }
 
 func visitScans(n Node, keyed bool, f func(*Scan, bool)) {
