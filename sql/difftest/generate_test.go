@@ -153,7 +153,9 @@ var strs = []string{"", "a", "b", "abc", "ABC", "a,b,c", ",", " a ", "é", "Émi
 func (g *generator) literal(k kind) text {
 	s := g.constant(k)
 	switch k {
-	case 'i', 'o', 's':
+	case 'i':
+		return text{s, "CAST(" + s + " AS INTEGER)"} // DuckDB takes -2147483648 for a BIGINT
+	case 'o', 's':
 		return same(s)
 	case 'D':
 		return same("DATE " + s)
