@@ -20,8 +20,12 @@ const (
 	codeCoordinatorNotAvailable int16 = 15
 	codeInvalidTopic            int16 = 17
 	codeInvalidRequiredAcks     int16 = 21
+	codeIllegalGeneration       int16 = 22
+	codeInconsistentProtocol    int16 = 23
 	codeInvalidGroupID          int16 = 24
 	codeUnknownMemberID         int16 = 25
+	codeInvalidSessionTimeout   int16 = 26
+	codeRebalanceInProgress     int16 = 27
 	codeUnsupportedVersion      int16 = 35
 	codeTopicExists             int16 = 36
 	codeInvalidPartitions       int16 = 37
@@ -34,11 +38,16 @@ const (
 	codeInvalidTxnState         int16 = 48
 	codeStorageError            int16 = 56
 	codeUnknownProducerID       int16 = 59
+	codeNonEmptyGroup           int16 = 68
+	codeGroupNotFound           int16 = 69
 	codeSessionIDNotFound       int16 = 70
 	codeInvalidSessionEpoch     int16 = 71
 	codeFencedLeaderEpoch       int16 = 74
 	codeUnknownLeaderEpoch      int16 = 75
 	codeUnsupportedCompression  int16 = 76
+	codeMemberIDRequired        int16 = 79
+	codeGroupMaxSize            int16 = 81
+	codeFencedInstance          int16 = 82
 	codeInvalidRecord           int16 = 87
 	codeUnknownTopicID          int16 = 100
 )

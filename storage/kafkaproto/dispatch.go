@@ -29,11 +29,18 @@ func apis() []api {
 		{APIRange{8, 2, 8}, 8, control(kmsg.NewPtrOffsetCommitRequest, serveOffsetCommit)},
 		{APIRange{9, 1, 8}, 6, control(kmsg.NewPtrOffsetFetchRequest, serveOffsetFetch)},
 		{APIRange{10, 0, 4}, 3, control(kmsg.NewPtrFindCoordinatorRequest, serveFindCoordinator)},
+		{APIRange{11, 0, 9}, 6, control(kmsg.NewPtrJoinGroupRequest, serveJoinGroup)},
+		{APIRange{12, 0, 4}, 4, control(kmsg.NewPtrHeartbeatRequest, serveHeartbeat)},
+		{APIRange{13, 0, 5}, 4, control(kmsg.NewPtrLeaveGroupRequest, serveLeaveGroup)},
+		{APIRange{14, 0, 5}, 4, control(kmsg.NewPtrSyncGroupRequest, serveSyncGroup)},
+		{APIRange{15, 0, 6}, 5, control(kmsg.NewPtrDescribeGroupsRequest, serveDescribeGroups)},
+		{APIRange{16, 0, 5}, 3, control(kmsg.NewPtrListGroupsRequest, serveListGroups)},
 		{APIRange{18, 0, 4}, 3, control(kmsg.NewPtrApiVersionsRequest, serveApiVersions)},
 		{APIRange{19, 0, 7}, 5, control(kmsg.NewPtrCreateTopicsRequest, serveCreateTopics)},
 		{APIRange{20, 0, 6}, 4, control(kmsg.NewPtrDeleteTopicsRequest, serveDeleteTopics)},
 		{APIRange{32, 1, 4}, 4, control(kmsg.NewPtrDescribeConfigsRequest, serveDescribeConfigs)},
 		{APIRange{37, 0, 3}, 2, control(kmsg.NewPtrCreatePartitionsRequest, serveCreatePartitions)},
+		{APIRange{42, 0, 2}, 2, control(kmsg.NewPtrDeleteGroupsRequest, serveDeleteGroups)},
 	}
 }
 

@@ -2,8 +2,9 @@ package kafkaproto
 
 // OffsetCommit (8), versions 2 to 8: stores a group's positions, durably.
 //
-//   - Groups have no members here yet: a commit with a member id is error 25
-//     (unknown member), one without any (generation -1) is stored.
+//   - A group's members commit in their generation (errors 22, 25, 27, 82);
+//     without a member id and with generation -1 anybody may while there are no
+//     members.
 //   - 6 adds the leader epoch, 7 static members, 8 is flexible. The retention time
 //     of 2 to 4 is not used: positions live as long as their partition.
 
@@ -27,8 +28,8 @@ func serveOffsetCommit(c *call, req *kmsg.OffsetCommitRequest) kmsg.Response {
 	switch {
 	case req.Group == "" || len(req.Group) > maxGroupName:
 		code = codeInvalidGroupID
-	case req.MemberID != "" || req.Generation >= 0 || req.InstanceID != nil:
-		code = codeUnknownMemberID
+	default:
+		code = c.s.groups.mayCommit(req.Group, req.MemberID, req.InstanceID, req.Generation)
 	}
 	// The place of each cursor in the response, for the outcome of the commit.
 	type place struct{ topic, partition int }

@@ -53,7 +53,10 @@ type Options struct {
 	// RequestTimeout bounds how long one request may take to arrive and one
 	// response to be taken; 0 means 30 seconds.
 	IdleTimeout, RequestTimeout time.Duration
-	Logger                      *slog.Logger
+	// InitialRebalanceDelay is how long a new group waits for more members before
+	// it shares out work; 0 means 3 seconds, as Kafka does, negative not at all.
+	InitialRebalanceDelay time.Duration
+	Logger                *slog.Logger
 }
 
 // Server serves a store. Its methods are safe for concurrent use.
@@ -63,6 +66,7 @@ type Server struct {
 	ctx      context.Context // ends when draining starts
 	cancel   context.CancelFunc
 	budget   *budget
+	groups   *groups
 	buffers  sync.Pool // *[]byte for Produce requests
 	decoders sync.Pool // *record.Decoder
 	conns    sync.WaitGroup
@@ -92,6 +96,7 @@ func New(o Options) (*Server, error) {
 	setDefault(&o.MaxFetchBytes, 55<<20)
 	setDefault(&o.IdleTimeout, 10*time.Minute)
 	setDefault(&o.RequestTimeout, 30*time.Second)
+	setDefault(&o.InitialRebalanceDelay, 3*time.Second)
 	if o.NodeID < 0 || o.DefaultPartitions < 0 || o.AutoCreatePartitions < 0 || o.MaxConnections < 0 ||
 		o.MaxProduceBytes < 0 || o.MaxControlBytes < 0 || o.MaxInFlightBytes < 0 || o.MaxFetchBytes < 0 || o.IdleTimeout < 0 || o.RequestTimeout < 0 {
 		return nil, fmt.Errorf("kafka server: an option is negative")
@@ -99,7 +104,7 @@ func New(o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{opts: o, table: map[int16]api{}, budget: newBudget(o.MaxInFlightBytes),
+	s := &Server{opts: o, table: map[int16]api{}, budget: newBudget(o.MaxInFlightBytes), groups: newGroups(max(o.InitialRebalanceDelay, 0)),
 		listeners: map[net.Listener]bool{}, open: map[net.Conn]bool{}}
 	s.buffers.New = func() any { return new([]byte) }
 	s.decoders.New = func() any { return new(record.Decoder) }

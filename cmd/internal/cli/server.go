@@ -38,14 +38,14 @@ func serverCommand(e *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "server --kafka ADDR",
 		Short: "serve the log to Kafka clients until stopped",
-		Long: `Serves the topics of the data directory to Kafka clients: producers, consumers that
-choose their partitions, offsets of groups, and topic administration. The process
-owns the data directory meanwhile; other commands given the same --data talk to it.
+		Long: `Serves the topics of the data directory to Kafka clients: producers, consumers with
+and without a group, and topic administration. The process owns the data directory
+meanwhile; other commands given the same --data talk to it.
 
 A write is answered when it is on disk, whatever acks the client asks for. Not yet
-served, and not advertised to clients: consumer groups with members, idempotent
-producers and transactions (set enable.idempotence=false), SASL, TLS and ACLs. So
---kafka takes only addresses of this machine unless --allow-remote is given.
+served, and not advertised to clients: idempotent producers and transactions (set
+enable.idempotence=false), SASL, TLS and ACLs. So --kafka takes only addresses of
+this machine unless --allow-remote is given.
 
 The first SIGINT or SIGTERM answers what was read, then exits 0.`,
 		Example: `  millrace server --kafka 127.0.0.1:9092

@@ -130,6 +130,12 @@ func TestServerWithKcat(t *testing.T) {
 	if got := run("", "-C", "-t", "k", "-o", "beginning", "-e"); got != want {
 		t.Errorf("read back %d bytes, want %d", len(got), len(want))
 	}
+	if got := run("", "-G", "readers", "-X", "auto.offset.reset=earliest", "-e", "k"); got != want {
+		t.Errorf("the group read %d bytes, want %d", len(got), len(want))
+	}
+	if got := run("", "-G", "readers", "-X", "auto.offset.reset=earliest", "-e", "k"); got != "" {
+		t.Errorf("the group read %d bytes again", len(got))
+	}
 	if got := run("", "-Q", "-t", "k:0:-1"); !strings.Contains(got, "offset 5") {
 		t.Errorf("the end is %q, want offset 5", got)
 	}

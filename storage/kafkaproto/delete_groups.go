@@ -1,0 +1,40 @@
+package kafkaproto
+
+// DeleteGroups (42), versions 0 to 2: forgets groups with their positions.
+//
+//   - A group with members, or one that a job reads by, is error 68; one that is not
+//     known error 69. 2 is flexible.
+
+import (
+	"context"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/millrace/millrace/storage/topiclog"
+)
+
+func serveDeleteGroups(c *call, req *kmsg.DeleteGroupsRequest) kmsg.Response {
+	resp := req.ResponseKind().(*kmsg.DeleteGroupsResponse)
+	for _, name := range req.Groups {
+		rg := kmsg.NewDeleteGroupsResponseGroup()
+		rg.Group, rg.ErrorCode = name, c.deleteGroup(name)
+		resp.Groups = append(resp.Groups, rg)
+	}
+	return resp
+}
+
+func (c *call) deleteGroup(name string) int16 {
+	store, gs := c.s.opts.Store, c.s.groups
+	gs.mu.Lock()
+	g := gs.byName[name]
+	busy := g != nil && (len(g.members) > 0 || g.state != groupEmpty)
+	gs.mu.Unlock()
+	switch {
+	case busy || slices.ContainsFunc(store.Subscriptions(), func(s topiclog.Subscription) bool { return s.Group == name }):
+		return codeNonEmptyGroup
+	case !slices.Contains(store.Groups(), name):
+		return codeGroupNotFound
+	}
+	return commitCode(store.DeleteGroup(context.Background(), name))
+}

@@ -1,0 +1,560 @@
+package kafkaproto
+
+import (
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// maxMembers bounds a group.
+const maxMembers = 5000
+
+// groupState is where a group is in its life.
+type groupState string
+
+const (
+	groupEmpty      groupState = "Empty"
+	groupPreparing  groupState = "PreparingRebalance"
+	groupCompleting groupState = "CompletingRebalance"
+	groupStable     groupState = "Stable"
+)
+
+// groups coordinates the members of all groups. What it knows lives as long as
+// the process: after a restart members are unknown and join again, and their
+// positions are in the store. One mutex guards it; nothing waits under it.
+type groups struct {
+	initialDelay time.Duration
+
+	mu     sync.Mutex
+	byName map[string]*group
+}
+
+type group struct {
+	name         string
+	state        groupState
+	generation   int32
+	protocolType string
+	protocol     string
+	leader       string
+	members      []*member // in the order they came
+	// promised are member ids given out and not yet used.
+	promised map[string]*time.Timer
+	// due ends the wait for members to join; round makes an old one void.
+	due   *time.Timer
+	round int
+	// initial says that the wait is for more members of a new group: it is not cut
+	// short when those known have joined.
+	initial bool
+}
+
+type groupProtocol struct {
+	name     string
+	metadata []byte
+}
+
+type member struct {
+	id         string
+	instance   *string
+	clientID   string
+	host       string
+	protocols  []groupProtocol
+	session    time.Duration
+	rebalance  time.Duration
+	assignment []byte
+	seen       time.Time // its last sign of life
+	expiry     *time.Timer
+	// joining and syncing are where its answer goes while it waits.
+	joining chan joined
+	syncing chan synced
+}
+
+// joined is the answer to a member that joined.
+type joined struct {
+	code         int16
+	generation   int32
+	protocolType string
+	protocol     string
+	leader       string
+	member       string
+	members      []joinedMember // for the leader
+}
+
+type joinedMember struct {
+	id       string
+	instance *string
+	metadata []byte
+}
+
+type synced struct {
+	code       int16
+	protocol   string
+	typ        string
+	assignment []byte
+}
+
+func newGroups(initialDelay time.Duration) *groups {
+	return &groups{initialDelay: initialDelay, byName: map[string]*group{}}
+}
+
+func (g *group) member(id string) *member {
+	for _, m := range g.members {
+		if m.id == id {
+			return m
+		}
+	}
+	return nil
+}
+
+func (g *group) static(instance *string) *member {
+	if instance == nil {
+		return nil
+	}
+	for _, m := range g.members {
+		if m.instance != nil && *m.instance == *instance {
+			return m
+		}
+	}
+	return nil
+}
+
+// check finds the member that a request claims to be.
+func (g *group) check(id string, instance *string) (*member, int16) {
+	if s := g.static(instance); s != nil && s.id != id {
+		return nil, codeFencedInstance
+	}
+	if m := g.member(id); m != nil {
+		return m, codeNone
+	}
+	return nil, codeUnknownMemberID
+}
+
+// metadata is what a member says for a protocol.
+func (m *member) metadata(protocol string) []byte {
+	for _, p := range m.protocols {
+		if p.name == protocol {
+			return p.metadata
+		}
+	}
+	return nil
+}
+
+func (m *member) supports(protocol string) bool {
+	return slices.ContainsFunc(m.protocols, func(p groupProtocol) bool { return p.name == protocol })
+}
+
+func sameProtocols(a, b []groupProtocol) bool {
+	return slices.EqualFunc(a, b, func(x, y groupProtocol) bool { return x.name == y.name && string(x.metadata) == string(y.metadata) })
+}
+
+func newMemberID(clientID string) string {
+	return fmt.Sprintf("%s-%s", clientID, rand.Text())
+}
+
+// join takes a member in, or in again. The answer comes on the channel, at once
+// or when the group is complete. needID asks for a first call that only gives
+// out an id.
+func (gs *groups) join(name, protocolType string, m *member, needID bool) <-chan joined {
+	out := make(chan joined, 1)
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	refuse := func(code int16, id string) <-chan joined {
+		out <- joined{code: code, generation: -1, member: id}
+		return out
+	}
+	if len(m.protocols) == 0 || protocolType == "" {
+		return refuse(codeInconsistentProtocol, m.id)
+	}
+	g := gs.byName[name]
+	if g == nil {
+		if m.id != "" {
+			return refuse(codeUnknownMemberID, m.id)
+		}
+		g = &group{name: name, state: groupEmpty, promised: map[string]*time.Timer{}}
+		gs.byName[name] = g
+	}
+	if len(g.members) > 0 && (protocolType != g.protocolType || !slices.ContainsFunc(m.protocols, func(p groupProtocol) bool { return g.supported(p.name, m) })) {
+		return refuse(codeInconsistentProtocol, m.id)
+	}
+	old := g.static(m.instance)
+	switch {
+	case old == nil && g.member(m.id) == nil && len(g.members)+len(g.promised) >= maxMembers:
+		return refuse(codeGroupMaxSize, m.id)
+	case m.id == "" && m.instance == nil && needID:
+		id := newMemberID(m.clientID)
+		g.promised[id] = time.AfterFunc(m.session, func() { gs.forgetPromise(g, id) })
+		return refuse(codeMemberIDRequired, id)
+	case m.id == "":
+		m.id = newMemberID(m.clientID)
+	case old != nil && old.id != m.id:
+		return refuse(codeFencedInstance, m.id)
+	case g.member(m.id) != nil:
+		old = g.member(m.id)
+	case g.promised[m.id] != nil:
+		g.promised[m.id].Stop()
+		delete(g.promised, m.id)
+	default:
+		return refuse(codeUnknownMemberID, m.id)
+	}
+	g.protocolType = protocolType
+	gs.admit(g, old, m, out)
+	return out
+}
+
+// supported says whether all members but one, who is about to be replaced,
+// support a protocol.
+func (g *group) supported(protocol string, but *member) bool {
+	for _, x := range g.members {
+		if x.id != but.id && (but.instance == nil || x.instance == nil || *x.instance != *but.instance) && !x.supports(protocol) {
+			return false
+		}
+	}
+	return true
+}
+
+// admit puts a member in, in the place of its former self if there is one, and
+// starts a rebalance unless nothing has changed.
+func (gs *groups) admit(g *group, old, m *member, out chan joined) {
+	if old == nil {
+		g.members = append(g.members, m)
+	} else {
+		same := sameProtocols(old.protocols, m.protocols)
+		sameID := old.id == m.id
+		old.give(joined{code: codeFor(sameID), generation: -1, member: old.id}, synced{code: codeFor(sameID)})
+		old.expiry.Stop()
+		wasLeader := g.leader == old.id
+		m.assignment = old.assignment
+		g.members[slices.Index(g.members, old)] = m
+		if wasLeader {
+			g.leader = m.id
+		}
+		// A follower that asks again is told again. A leader that joins again wants
+		// a rebalance.
+		if same && (g.state == groupCompleting || g.state == groupStable && !wasLeader) {
+			gs.watch(g, m)
+			out <- g.answer(m)
+			return
+		}
+	}
+	m.joining = out
+	gs.watch(g, m)
+	gs.rebalance(g)
+	gs.tryComplete(g)
+}
+
+// codeFor answers a request that another of the same member has replaced.
+func codeFor(sameID bool) int16 {
+	if sameID {
+		return codeRebalanceInProgress
+	}
+	return codeFencedInstance
+}
+
+// give answers whatever the member waits for.
+func (m *member) give(j joined, s synced) {
+	if m.joining != nil {
+		m.joining <- j
+		m.joining = nil
+	}
+	if m.syncing != nil {
+		m.syncing <- s
+		m.syncing = nil
+	}
+}
+
+// answer is what a member is told of the current generation.
+func (g *group) answer(m *member) joined {
+	j := joined{generation: g.generation, protocolType: g.protocolType, protocol: g.protocol, leader: g.leader, member: m.id}
+	if m.id == g.leader {
+		for _, x := range g.members {
+			j.members = append(j.members, joinedMember{x.id, x.instance, x.metadata(g.protocol)})
+		}
+	}
+	return j
+}
+
+// rebalance asks all members to join again.
+func (gs *groups) rebalance(g *group) {
+	if g.state == groupPreparing {
+		return
+	}
+	wait := gs.initialDelay
+	g.initial = g.state == groupEmpty
+	if g.state != groupEmpty {
+		wait = 0
+		for _, m := range g.members {
+			wait = max(wait, m.rebalance)
+			if m.syncing != nil {
+				m.syncing <- synced{code: codeRebalanceInProgress}
+				m.syncing = nil
+			}
+		}
+	}
+	g.state = groupPreparing
+	g.round++
+	round := g.round
+	g.due = time.AfterFunc(wait, func() {
+		gs.mu.Lock()
+		defer gs.mu.Unlock()
+		if g.state == groupPreparing && g.round == round {
+			gs.complete(g)
+		}
+	})
+}
+
+// tryComplete ends the wait early when everybody has come.
+func (gs *groups) tryComplete(g *group) {
+	if g.state != groupPreparing || g.initial || len(g.promised) > 0 {
+		return
+	}
+	for _, m := range g.members {
+		if m.joining == nil {
+			return
+		}
+	}
+	g.due.Stop()
+	gs.complete(g)
+}
+
+// complete begins a generation with the members that have joined. Dynamic
+// members that have not are out; static ones stay until their session ends.
+func (gs *groups) complete(g *group) {
+	var stay []*member
+	var first *member
+	for _, m := range g.members {
+		switch {
+		case m.joining != nil && first == nil:
+			first = m
+			fallthrough
+		case m.joining != nil, m.instance != nil:
+			stay = append(stay, m)
+		default:
+			m.expiry.Stop()
+		}
+	}
+	g.members = stay
+	g.initial = false
+	g.generation++
+	if first == nil {
+		// Static members that have not come back join a later generation.
+		g.state, g.protocol, g.leader = groupEmpty, "", ""
+		gs.dropEmpty(g)
+		return
+	}
+	if l := g.member(g.leader); l == nil || l.joining == nil {
+		g.leader = first.id
+	}
+	g.protocol = g.choose()
+	g.state = groupCompleting
+	for _, m := range g.members {
+		m.assignment = nil
+		if m.joining != nil {
+			m.seen = time.Now()
+			m.joining <- g.answer(m)
+			m.joining = nil
+		}
+	}
+}
+
+// choose picks, of the protocols that all members support, the one that most
+// like best.
+func (g *group) choose() string {
+	votes := map[string]int{}
+	for _, m := range g.members {
+		for _, p := range m.protocols {
+			if !slices.ContainsFunc(g.members, func(x *member) bool { return !x.supports(p.name) }) {
+				votes[p.name]++
+				break
+			}
+		}
+	}
+	best := ""
+	for _, p := range g.member(g.leader).protocols {
+		if best == "" || votes[p.name] > votes[best] {
+			best = p.name
+		}
+	}
+	return best
+}
+
+// dropEmpty forgets a group without members and promises.
+func (gs *groups) dropEmpty(g *group) {
+	if len(g.members) == 0 && len(g.promised) == 0 && gs.byName[g.name] == g {
+		delete(gs.byName, g.name)
+	}
+}
+
+func (gs *groups) forgetPromise(g *group, id string) {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	delete(g.promised, id)
+	if g.state == groupEmpty {
+		gs.dropEmpty(g)
+		return
+	}
+	gs.tryComplete(g)
+}
+
+// watch notes a sign of life and, once, starts to wait for the next.
+func (gs *groups) watch(g *group, m *member) {
+	m.seen = time.Now()
+	if m.expiry == nil {
+		m.expiry = time.AfterFunc(m.session, func() { gs.expire(g, m) })
+	}
+}
+
+// expire removes a member that has been silent. One that waits for an answer
+// cannot say anything.
+func (gs *groups) expire(g *group, m *member) {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	if g.member(m.id) != m {
+		return
+	}
+	left := m.session - time.Since(m.seen)
+	if m.joining != nil || m.syncing != nil {
+		left = m.session
+	}
+	if left > 0 {
+		m.expiry.Reset(left)
+		return
+	}
+	gs.remove(g, m)
+}
+
+// remove takes a member out and lets the others share its work.
+func (gs *groups) remove(g *group, m *member) {
+	m.expiry.Stop()
+	m.give(joined{code: codeUnknownMemberID, generation: -1, member: m.id}, synced{code: codeUnknownMemberID})
+	g.members = slices.DeleteFunc(g.members, func(x *member) bool { return x == m })
+	switch g.state {
+	case groupEmpty:
+		gs.dropEmpty(g)
+	case groupPreparing:
+		gs.tryComplete(g)
+	default:
+		gs.rebalance(g)
+		gs.tryComplete(g)
+	}
+}
+
+// find is the group and the member of a request in a generation.
+func (gs *groups) find(name, id string, instance *string, generation int32) (*group, *member, int16) {
+	g := gs.byName[name]
+	if g == nil {
+		return nil, nil, codeUnknownMemberID
+	}
+	m, code := g.check(id, instance)
+	if code == codeNone && generation != g.generation {
+		code = codeIllegalGeneration
+	}
+	return g, m, code
+}
+
+// sync hands out assignments: at once if the leader has given them, else when it
+// does.
+func (gs *groups) sync(name, id string, instance *string, generation int32, typ, protocol *string, assignments map[string][]byte) <-chan synced {
+	out := make(chan synced, 1)
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	g, m, code := gs.find(name, id, instance, generation)
+	switch {
+	case code != codeNone:
+	case typ != nil && *typ != g.protocolType, protocol != nil && *protocol != g.protocol:
+		code = codeInconsistentProtocol
+	case g.state == groupPreparing:
+		code = codeRebalanceInProgress
+	case g.state == groupEmpty:
+		code = codeUnknownMemberID
+	}
+	if code != codeNone {
+		out <- synced{code: code}
+		return out
+	}
+	m.seen = time.Now()
+	if g.state == groupStable {
+		out <- synced{protocol: g.protocol, typ: g.protocolType, assignment: m.assignment}
+		return out
+	}
+	if m.syncing != nil {
+		m.syncing <- synced{code: codeRebalanceInProgress}
+	}
+	m.syncing = out
+	if id != g.leader {
+		return out
+	}
+	g.state = groupStable
+	for _, x := range g.members {
+		x.assignment = assignments[x.id]
+		if x.syncing != nil {
+			x.seen = time.Now()
+			x.syncing <- synced{protocol: g.protocol, typ: g.protocolType, assignment: x.assignment}
+			x.syncing = nil
+		}
+	}
+	return out
+}
+
+// heartbeat notes a sign of life and says whether the member must join again.
+func (gs *groups) heartbeat(name, id string, instance *string, generation int32) int16 {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	g, m, code := gs.find(name, id, instance, generation)
+	if code != codeNone {
+		return code
+	}
+	m.seen = time.Now()
+	if g.state == groupPreparing {
+		return codeRebalanceInProgress
+	}
+	return codeNone
+}
+
+// leave removes a member, named by its id or, for a static one, its instance.
+func (gs *groups) leave(name, id string, instance *string) int16 {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	g := gs.byName[name]
+	if g == nil {
+		return codeUnknownMemberID
+	}
+	if t := g.promised[id]; t != nil {
+		t.Stop()
+		delete(g.promised, id)
+		gs.tryComplete(g)
+		gs.dropEmpty(g)
+		return codeNone
+	}
+	m := g.static(instance)
+	if m == nil || id != "" {
+		var code int16
+		if m, code = g.check(id, instance); code != codeNone {
+			return code
+		}
+	}
+	gs.remove(g, m)
+	return codeNone
+}
+
+// mayCommit says whether a request may commit offsets: a member of the current
+// generation, or anybody while the group has no members.
+func (gs *groups) mayCommit(name, id string, instance *string, generation int32) int16 {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	g := gs.byName[name]
+	if generation < 0 && id == "" && instance == nil {
+		if g != nil && len(g.members) > 0 {
+			return codeUnknownMemberID
+		}
+		return codeNone
+	}
+	_, m, code := gs.find(name, id, instance, generation)
+	if code == codeNone {
+		m.seen = time.Now()
+		if g.state == groupCompleting {
+			return codeRebalanceInProgress
+		}
+	}
+	return code
+}
