@@ -109,7 +109,7 @@ func (p *partition) lookup(req FetchRequest, offset int64) (*Lease, *segRef, err
 	switch d, damaged := p.damageAt(offset); {
 	case req.Offset < p.start || req.Offset > max(p.end, p.next):
 		sh.mu.Unlock()
-		return nil, nil, &OffsetError{Topic: p.topic.name, Index: p.index, Offset: req.Offset, Start: p.start, End: p.end}
+		return nil, nil, &OffsetError{Topic: p.topic.name, Index: p.index, Offset: req.Offset, Start: l.Start, End: l.HighWatermark}
 	case damaged:
 		sh.mu.Unlock()
 		return nil, nil, &CorruptError{Topic: p.topic.name, Index: p.index, From: d.From, To: d.To, Detail: d.Detail}
