@@ -45,11 +45,15 @@ type givenConnector struct {
 func (c *givenConnector) OpenSource(_ context.Context, t *connector.Table) (connector.Source, error) {
 	tab := c.given.tables[t.Name]
 	s := &givenSource{table: t, topic: t.Name, parts: make([][]givenRecord, 1), options: format.FromValues(t.Options, "")}
-	if topic := t.Options.String("topic"); topic != "" {
-		s.topic = topic
+	if t.Options.Has("topic") {
+		s.topic = t.Options.String("topic")
+	}
+	name := c.Spec().DefaultFormat
+	if t.Options.Has("format") {
+		name = t.Options.String("format")
 	}
 	text := true // the table's format is one of text
-	switch t.Options.String("format") {
+	switch name {
 	case "json":
 		s.format = jsonfmt.Format{}
 	case "csv":
@@ -72,7 +76,7 @@ func (c *givenConnector) OpenSource(_ context.Context, t *connector.Table) (conn
 	}
 	for _, rec := range tab.records {
 		if rec.object && text && s.format != format.Format(jsonfmt.Format{}) {
-			return nil, &recordError{rec.line, fmt.Sprintf("table %s has format %s: write its records as texts", t.Name, t.Options.String("format"))}
+			return nil, &recordError{rec.line, fmt.Sprintf("table %s has format %s: write its records as texts", t.Name, name)}
 		}
 		for int(rec.partition) >= len(s.parts) {
 			s.parts = append(s.parts, nil)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/connectors/blackhole"
+	"github.com/millrace/millrace/connectors/datagen"
 	"github.com/millrace/millrace/connectors/filesystem"
 	"github.com/millrace/millrace/connectors/format/csvfmt"
 	"github.com/millrace/millrace/connectors/format/jsonfmt"
@@ -32,6 +33,11 @@ CREATE TABLE copied (id BIGINT, page STRING, price DECIMAL(10, 2), tags MAP<STRI
   WITH ('connector' = 'log', 'topic' = 'copied');
 CREATE TABLE words (id BIGINT, word STRING) WITH ('connector' = 'log', 'topic' = 'words');
 CREATE TABLE hours (page STRING, n BIGINT, h TIMESTAMP(3)) WITH ('connector' = 'log', 'topic' = 'hours');
+CREATE TABLE files (id BIGINT, b BYTES, d DOUBLE, ts TIMESTAMP_LTZ(3)) WITH ('connector' = 'filesystem', 'path' = '/lake/files', 'format' = 'parquet');
+CREATE TABLE made (id BIGINT) WITH ('connector' = 'datagen');
+CREATE TABLE nowhere (id BIGINT, b BYTES, d DOUBLE, ts TIMESTAMP_LTZ(3)) WITH ('connector' = 'blackhole');
+INSERT INTO nowhere SELECT id, b, d, ts FROM files;
+INSERT INTO nowhere SELECT id, CAST(NULL AS BYTES), 0.5, CAST(NULL AS TIMESTAMP_LTZ(3)) FROM made;
 INSERT INTO copied SELECT * FROM clicks;
 INSERT INTO words SELECT id, UPPER(word) FROM lines;
 INSERT INTO hours SELECT page, COUNT(*), window_start FROM TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '1' HOUR)) GROUP BY page, window_start, window_end;
@@ -39,7 +45,7 @@ INSERT INTO hours SELECT page, COUNT(*), window_start FROM TABLE(TUMBLE(TABLE cl
 
 func registry(t *testing.T) *connector.Registry {
 	t.Helper()
-	r, err := connector.NewRegistry(logtopic.New(nil, jsonfmt.Format{}, csvfmt.Format{}), filesystem.New(vfs.NewMem(), nil, jsonfmt.Format{}, csvfmt.Format{}), blackhole.New())
+	r, err := connector.NewRegistry(logtopic.New(nil, jsonfmt.Format{}, csvfmt.Format{}), filesystem.New(vfs.NewMem(), nil, jsonfmt.Format{}, csvfmt.Format{}), blackhole.New(), datagen.New(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,12 +127,42 @@ tests:
   - name: dead rows alone
     given: {lines: ["1"]}
     dead: [{table: words, reason: malformed_record}]
+  - name: tables without a format of text
+    given:
+      files: [{id: 1, b: aGk=, d: 1e3, ts: 2026-01-01 00:00:00Z}]
+      made: [{id: 5}]
+    want:
+      nowhere:
+        - {id: 1, b: aGk=, d: 1000, ts: "2026-01-01T00:00:00Z"}
+        - {id: 5, d: 0.5}
   - name: nothing from nothing
     want: {copied: [], words: []}
 `) {
 		if !r.OK {
 			t.Errorf("%s: %+v", r.Name, r.Problems)
 		}
+	}
+}
+
+// A batch job gives its final rows.
+func TestBatch(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"ddl.sql": "CREATE TABLE a (k STRING, n INT) WITH ('connector' = 'filesystem', 'path' = '/lake/a', 'format' = 'csv');",
+		"sum.sql": "SET 'execution.runtime-mode' = 'batch';\nCREATE TABLE b (k STRING, n BIGINT) WITH ('connector' = 'blackhole');\nINSERT INTO b SELECT k, SUM(n) FROM a GROUP BY k;",
+		"x.yaml":  "job: sum.sql\nddl: [ddl.sql]\ntests:\n  - name: t\n    given: {a: ['x,1', 'y,2', 'x,3']}\n    want: {b: [{k: x, n: 4}, {k: y, n: 2}]}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := Load(filepath.Join(dir, "x.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rs, err := Run(context.Background(), s, Options{Registry: registry(t)})
+	if err != nil || !rs[0].OK {
+		t.Errorf("%v %+v", err, rs)
 	}
 }
 

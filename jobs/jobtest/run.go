@@ -179,6 +179,7 @@ func execute(ctx context.Context, c *compiledJob) (*outcome, error) {
 		return nil, err
 	}
 	job := *c.graph
+	job.Bounded = true // given records end, whatever the connector's would do
 	job.Options = maps.Clone(job.Options)
 	if job.Options == nil {
 		job.Options = map[string]string{}
