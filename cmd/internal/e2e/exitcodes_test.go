@@ -77,6 +77,8 @@ var invocations = []invocation{
 	{"test JOB", 2, "test.yaml"},
 	{"test no/such/file.test.yaml", 2, "no/such/file.test.yaml"},
 	{"test", 2, ""},
+	{"server", 2, "--kafka"},
+	{"server --kafka 0.0.0.0:0", 2, "--allow-remote"},
 	{"preview JOB", 0, ""},
 	{"preview BAD", 2, "unknown_column"},
 	{"preview JOB --range nonsense", 2, "nonsense"},
