@@ -97,6 +97,7 @@ func killRun(t *testing.T, kills, events int) (*world, *outcome) {
 	last := w.run(append(args, "--set", "BOUNDED=latest-offset")...).must(t, 0)
 	t.Logf("the last run said:\n%s", last.stderr)
 
+	w.killed = true
 	byTopic := map[string][]logged{}
 	records := 0
 	for _, topic := range topics {

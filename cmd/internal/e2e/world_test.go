@@ -20,6 +20,8 @@ import (
 // world is what one test works on: a data directory, the tables' folder, and
 // job files beside them.
 type world struct {
+	// killed: its log was killed while it was written, and may have gaps.
+	killed bool
 	t               testing.TB
 	bin             string
 	dir, data, lake string
