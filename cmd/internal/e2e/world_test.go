@@ -21,7 +21,7 @@ import (
 // job files beside them.
 type world struct {
 	// killed: its log was killed while it was written, and may have gaps.
-	killed bool
+	killed          bool
 	t               testing.TB
 	bin             string
 	dir, data, lake string
