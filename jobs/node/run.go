@@ -224,8 +224,10 @@ func (n *Node) subscribe(ctx context.Context, r *Running) error {
 			}
 			return err
 		}
-		if err := n.store.Subscribe(ctx, topiclog.Subscription{Group: jobGroup(r.record.Name), Topic: topic.ID, Owner: "job " + r.record.Name}); err != nil {
-			return fmt.Errorf("subscribing to topic %s: %w", t, err)
+		for _, group := range append(logGroups(r.graph, t), jobGroup(r.record.Name)) {
+			if err := n.store.Subscribe(ctx, topiclog.Subscription{Group: group, Topic: topic.ID, Owner: jobOwner(r.record.Name)}); err != nil {
+				return fmt.Errorf("subscribing to topic %s: %w", t, err)
+			}
 		}
 		topics = append(topics, topic)
 	}
@@ -235,8 +237,25 @@ func (n *Node) subscribe(ctx context.Context, r *Running) error {
 	return nil
 }
 
-// jobGroup is the name of a job's subscriptions.
+// jobGroup is the name of a job's subscriptions. A source with a group of its own
+// subscribes by that name as well: clients must not move what the job shows there.
 func jobGroup(job string) string { return "job/" + job }
+
+// jobOwner is who a job's subscriptions belong to, for people.
+func jobOwner(job string) string { return "job " + job }
+
+// logGroups are the groups that a graph's sources name for a topic.
+func logGroups(g *graph.Job, topic string) []string {
+	var out []string
+	for _, node := range g.Nodes {
+		if s, ok := node.Op.(*graph.Source); ok && s.Connector.Spec().Name == "log" && s.Table.Options.String("topic") == topic {
+			if group := s.Table.Options.String("properties.group.id"); group != "" && !slices.Contains(out, group) {
+				out = append(out, group)
+			}
+		}
+	}
+	return out
+}
 
 // logTopics are the topics of the embedded log that a graph reads.
 func logTopics(g *graph.Job) []string {
@@ -303,7 +322,7 @@ func (r *Running) Wait(ctx context.Context) error {
 func (n *Node) release(ctx context.Context, rec jobRecord, keep []topiclog.Topic) error {
 	var errs []error
 	for _, s := range n.store.Subscriptions() {
-		if s.Group == jobGroup(rec.Name) && !slices.ContainsFunc(keep, func(t topiclog.Topic) bool { return t.ID == s.Topic }) {
+		if s.Owner == jobOwner(rec.Name) && !slices.ContainsFunc(keep, func(t topiclog.Topic) bool { return t.ID == s.Topic }) {
 			errs = append(errs, n.store.Unsubscribe(ctx, s.Group, s.Topic))
 		}
 	}

@@ -123,7 +123,7 @@ func (n *Node) releaseTopic(ctx context.Context, id topiclog.UUID) error {
 		n.mu.Lock()
 		var r *Running
 		for _, x := range n.running {
-			if jobGroup(x.record.Name) == sub.Group {
+			if jobOwner(x.record.Name) == sub.Owner {
 				r = x
 			}
 		}

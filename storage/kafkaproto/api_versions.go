@@ -6,7 +6,7 @@ package kafkaproto
 //   - A version that is not served is answered with error 35 in the layout of
 //     version 0, which every client reads; it then asks again.
 //   - From version 3 the request names the client's software; it is not used.
-//   - No features are advertised: group.version and transaction.version stay 0.
+//   - The features are those of features(); none for the layout of version 0.
 //   - Produce is advertised from 0, because clients take a higher minimum for a
 //     broker without modern compression; what 0 to 2 carry is refused (produce.go).
 
@@ -21,8 +21,24 @@ const apiVersions int16 = 18
 func serveApiVersions(_ *call, req *kmsg.ApiVersionsRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.ApiVersionsResponse)
 	resp.ApiKeys = apiKeys()
+	for _, f := range features() {
+		have, on := kmsg.NewApiVersionsResponseSupportedFeature(), kmsg.NewApiVersionsResponseFinalizedFeature()
+		have.Name, have.MaxVersion = f.name, f.level
+		on.Name, on.MaxVersionLevel, on.MinVersionLevel = f.name, f.level, f.level
+		resp.SupportedFeatures, resp.FinalizedFeatures = append(resp.SupportedFeatures, have), append(resp.FinalizedFeatures, on)
+		resp.FinalizedFeaturesEpoch = 0
+	}
 	return resp
 }
+
+// feature is something that clients must know to be switched on.
+type feature struct {
+	name  string
+	level int16
+}
+
+// features lists what is switched on, in every store and for good.
+func features() []feature { return nil }
 
 func apiKeys() []kmsg.ApiVersionsResponseApiKey {
 	var keys []kmsg.ApiVersionsResponseApiKey

@@ -98,7 +98,7 @@ func (c *call) createTopic(t kmsg.CreateTopicsRequestTopic, check bool, out *kms
 	out.Configs = []kmsg.CreateTopicsResponseTopicConfig{}
 	for _, o := range topicOptions(&topic) {
 		rc := kmsg.NewCreateTopicsResponseTopicConfig()
-		rc.Name, rc.Value, rc.Source = o.name, &o.value, int8(o.source())
+		rc.Name, rc.Value, rc.Source = o.name, &o.value, int8(o.source)
 		out.Configs = append(out.Configs, rc)
 	}
 	return nil

@@ -10,8 +10,6 @@ import (
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
-
-	"github.com/millrace/millrace/storage/topiclog"
 )
 
 func serveDeleteGroups(c *call, req *kmsg.DeleteGroupsRequest) kmsg.Response {
@@ -31,7 +29,7 @@ func (c *call) deleteGroup(name string) int16 {
 	busy := g != nil && (len(g.members) > 0 || g.state != groupEmpty)
 	gs.mu.Unlock()
 	switch {
-	case busy || slices.ContainsFunc(store.Subscriptions(), func(s topiclog.Subscription) bool { return s.Group == name }):
+	case busy || subscribedByJob(store, name):
 		return codeNonEmptyGroup
 	case !slices.Contains(store.Groups(), name):
 		return codeGroupNotFound

@@ -1,11 +1,15 @@
 package kafkaproto
 
-// DescribeConfigs (32), versions 1 to 4: a topic's options with their defaults.
+// DescribeConfigs (32), versions 1 to 4: options with their defaults, of topics and
+// of this node.
 //
-//   - A broker (this node, or the default named by an empty name) has no options
-//     that can be read through the protocol: the list is empty. Other kinds of
-//     resource are error 42.
-//   - 3 adds documentation, 4 is flexible.
+//   - A topic has the options of the store. What is Kafka's and changes nothing here
+//     says so in its documentation.
+//   - This node's options (its number, or the default named by an empty name) are
+//     those that it was started with, under Kafka's names; they can only be read.
+//   - The options of a group are the defaults, under Kafka's names, and can only be
+//     read. Other kinds of resource are error 42.
+//   - 3 adds documentation and types, 4 is flexible.
 
 import (
 	"slices"
@@ -16,25 +20,37 @@ import (
 	"github.com/millrace/millrace/storage/topiclog"
 )
 
-// topicOption is an option with its value in one topic.
-type topicOption struct {
+// option is an option with its value in one resource.
+type option struct {
 	name, value, def, doc string
-	set                   bool
+	kind                  kmsg.ConfigType
+	source                kmsg.ConfigSource
+	list, readOnly        bool
 }
 
-func (o *topicOption) source() kmsg.ConfigSource {
-	if o.set {
-		return kmsg.ConfigSourceDynamicTopicConfig
+func configType(k topiclog.ConfigKind) kmsg.ConfigType {
+	switch k {
+	case topiclog.KindBool:
+		return kmsg.ConfigTypeBoolean
+	case topiclog.KindInt:
+		return kmsg.ConfigTypeInt
+	case topiclog.KindLong:
+		return kmsg.ConfigTypeLong
+	case topiclog.KindDouble:
+		return kmsg.ConfigTypeDouble
+	case topiclog.KindList:
+		return kmsg.ConfigTypeList
 	}
-	return kmsg.ConfigSourceDefaultConfig
+	return kmsg.ConfigTypeString
 }
 
-func topicOptions(t *topiclog.Topic) []topicOption {
-	var out []topicOption
+func topicOptions(t *topiclog.Topic) []option {
+	var out []option
 	for _, k := range topiclog.ConfigKeys() {
-		o := topicOption{name: k.Name, value: k.Default, def: k.Default, doc: k.Doc}
+		o := option{name: k.Name, value: k.Default, def: k.Default, doc: k.Doc, kind: configType(k.Kind), list: k.Kind == topiclog.KindList,
+			source: kmsg.ConfigSourceDefaultConfig}
 		if v, ok := t.Config[k.Name]; ok {
-			o.value, o.set = v, true
+			o.value, o.source = v, kmsg.ConfigSourceDynamicTopicConfig
 		}
 		out = append(out, o)
 	}
@@ -47,41 +63,48 @@ func serveDescribeConfigs(c *call, req *kmsg.DescribeConfigsRequest) kmsg.Respon
 		rr := kmsg.NewDescribeConfigsResponseResource()
 		rr.ResourceType, rr.ResourceName = r.ResourceType, r.ResourceName
 		rr.Configs = []kmsg.DescribeConfigsResponseResourceConfig{}
-		err := c.describeConfigs(req, r, &rr)
+		options, err := c.options(r)
+		for _, o := range options {
+			// null asks for all, as an empty list does.
+			if len(r.ConfigNames) == 0 || slices.Contains(r.ConfigNames, o.name) {
+				rr.Configs = append(rr.Configs, describedOption(req, o))
+			}
+		}
 		rr.ErrorCode, rr.ErrorMessage = adminCode(err), message(err)
 		resp.Resources = append(resp.Resources, rr)
 	}
 	return resp
 }
 
-func (c *call) describeConfigs(req *kmsg.DescribeConfigsRequest, r kmsg.DescribeConfigsRequestResource, out *kmsg.DescribeConfigsResponseResource) error {
+func (c *call) options(r kmsg.DescribeConfigsRequestResource) ([]option, error) {
 	switch r.ResourceType {
 	case kmsg.ConfigResourceTypeTopic:
+		topic, err := c.s.opts.Store.Topic(r.ResourceName)
+		if err != nil {
+			return nil, err
+		}
+		return topicOptions(&topic), nil
 	case kmsg.ConfigResourceTypeBroker:
-		if r.ResourceName != "" && r.ResourceName != strconv.Itoa(int(c.s.opts.NodeID)) {
-			return coded(codeInvalidRequest, "there is no broker %q", r.ResourceName)
+		switch r.ResourceName {
+		case "":
+			return nil, nil // what is set for all nodes alike: nothing
+		case strconv.Itoa(int(c.s.opts.NodeID)):
+			return c.s.options(), nil
 		}
-		return nil
-	default:
-		return coded(codeInvalidRequest, "not_yet: options of %s", r.ResourceType)
-	}
-	topic, err := c.s.opts.Store.Topic(r.ResourceName)
-	if err != nil {
-		return err
-	}
-	for _, o := range topicOptions(&topic) {
-		// null asks for all, as an empty list does.
-		if len(r.ConfigNames) > 0 && !slices.Contains(r.ConfigNames, o.name) {
-			continue
+		return nil, coded(codeInvalidRequest, "there is no broker %q", r.ResourceName)
+	case kmsg.ConfigResourceTypeGroupConfig:
+		if r.ResourceName == "" {
+			return nil, coded(codeInvalidRequest, "the group's name is empty")
 		}
-		out.Configs = append(out.Configs, describedOption(req, o))
+		return groupOptions(), nil
 	}
-	return nil
+	return nil, coded(codeInvalidRequest, "not_yet: options of %s", r.ResourceType)
 }
 
-func describedOption(req *kmsg.DescribeConfigsRequest, o topicOption) kmsg.DescribeConfigsResponseResourceConfig {
+func describedOption(req *kmsg.DescribeConfigsRequest, o option) kmsg.DescribeConfigsResponseResourceConfig {
 	rc := kmsg.NewDescribeConfigsResponseResourceConfig()
-	rc.Name, rc.Value, rc.Source, rc.IsDefault = o.name, &o.value, o.source(), !o.set
+	rc.Name, rc.Value, rc.Source, rc.ReadOnly, rc.ConfigType = o.name, &o.value, o.source, o.readOnly, o.kind
+	rc.IsDefault = o.source == kmsg.ConfigSourceDefaultConfig
 	if req.IncludeDocumentation {
 		rc.Documentation = &o.doc
 	}
@@ -91,8 +114,8 @@ func describedOption(req *kmsg.DescribeConfigsRequest, o topicOption) kmsg.Descr
 			s.Name, s.Value, s.Source = o.name, &v, source
 			rc.ConfigSynonyms = append(rc.ConfigSynonyms, s)
 		}
-		if o.set {
-			add(o.value, kmsg.ConfigSourceDynamicTopicConfig)
+		if !rc.IsDefault {
+			add(o.value, o.source)
 		}
 		add(o.def, kmsg.ConfigSourceDefaultConfig)
 	}

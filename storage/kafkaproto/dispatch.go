@@ -38,9 +38,23 @@ func apis() []api {
 		{APIRange{18, 0, 4}, 3, control(kmsg.NewPtrApiVersionsRequest, serveApiVersions)},
 		{APIRange{19, 0, 7}, 5, control(kmsg.NewPtrCreateTopicsRequest, serveCreateTopics)},
 		{APIRange{20, 0, 6}, 4, control(kmsg.NewPtrDeleteTopicsRequest, serveDeleteTopics)},
+		{APIRange{21, 0, 2}, 2, control(kmsg.NewPtrDeleteRecordsRequest, serveDeleteRecords)},
+		{APIRange{23, 2, 4}, 4, control(kmsg.NewPtrOffsetForLeaderEpochRequest, serveOffsetForLeaderEpoch)},
 		{APIRange{32, 1, 4}, 4, control(kmsg.NewPtrDescribeConfigsRequest, serveDescribeConfigs)},
+		{APIRange{33, 0, 2}, 2, control(kmsg.NewPtrAlterConfigsRequest, serveAlterConfigs)},
+		{APIRange{34, 1, 2}, 2, control(kmsg.NewPtrAlterReplicaLogDirsRequest, serveAlterReplicaLogDirs)},
+		{APIRange{35, 1, 4}, 2, control(kmsg.NewPtrDescribeLogDirsRequest, serveDescribeLogDirs)},
 		{APIRange{37, 0, 3}, 2, control(kmsg.NewPtrCreatePartitionsRequest, serveCreatePartitions)},
 		{APIRange{42, 0, 2}, 2, control(kmsg.NewPtrDeleteGroupsRequest, serveDeleteGroups)},
+		{APIRange{43, 0, 2}, 2, control(kmsg.NewPtrElectLeadersRequest, serveElectLeaders)},
+		{APIRange{44, 0, 1}, 1, control(kmsg.NewPtrIncrementalAlterConfigsRequest, serveIncrementalAlterConfigs)},
+		{APIRange{45, 0, 1}, 0, control(kmsg.NewPtrAlterPartitionAssignmentsRequest, serveAlterPartitionReassignments)},
+		{APIRange{46, 0, 0}, 0, control(kmsg.NewPtrListPartitionReassignmentsRequest, serveListPartitionReassignments)},
+		{APIRange{47, 0, 0}, 1, control(kmsg.NewPtrOffsetDeleteRequest, serveOffsetDelete)},
+		{APIRange{55, 0, 2}, 0, control(kmsg.NewPtrDescribeQuorumRequest, serveDescribeQuorum)},
+		{APIRange{57, 0, 1}, 0, control(kmsg.NewPtrUpdateFeaturesRequest, serveUpdateFeatures)},
+		{APIRange{60, 0, 2}, 0, control(kmsg.NewPtrDescribeClusterRequest, serveDescribeCluster)},
+		{APIRange{75, 0, 0}, 0, control(kmsg.NewPtrDescribeTopicPartitionsRequest, serveDescribeTopicPartitions)},
 	}
 }
 

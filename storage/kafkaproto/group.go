@@ -6,10 +6,19 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/millrace/millrace/storage/topiclog"
 )
 
 // maxMembers bounds a group.
 const maxMembers = 5000
+
+// consumerSession and consumerHeartbeat are Kafka's defaults for members of the
+// newer protocol, to whom the server tells them.
+const (
+	consumerSession   = 45 * time.Second
+	consumerHeartbeat = 5 * time.Second
+)
 
 // groupState is where a group is in its life.
 type groupState string
@@ -92,6 +101,12 @@ type synced struct {
 	protocol   string
 	typ        string
 	assignment []byte
+}
+
+// subscribedByJob says that a job reads by a group's name: its positions are the
+// job's own.
+func subscribedByJob(store *topiclog.Store, group string) bool {
+	return slices.ContainsFunc(store.Subscriptions(), func(s topiclog.Subscription) bool { return s.Group == group })
 }
 
 func newGroups(initialDelay time.Duration) *groups {

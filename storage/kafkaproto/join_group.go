@@ -8,6 +8,7 @@ package kafkaproto
 //     it; 5 adds static members, which take the place of their former self.
 //   - 6 is flexible, 7 tells the protocol's type, 9 adds skipping the assignment,
 //     which is not asked for.
+//   - The group of a job takes no other members (error 23).
 //   - The answer names the protocol that all members support and most prefer; the
 //     leader gets everybody's metadata and assigns in SyncGroup. The server does
 //     not look into metadata, so every assignor works.
@@ -58,6 +59,9 @@ func (c *call) join(req *kmsg.JoinGroupRequest) joined {
 		return refused
 	case session < minSession || session > maxSession:
 		refused.code = codeInvalidSessionTimeout
+		return refused
+	case subscribedByJob(c.s.opts.Store, req.Group):
+		refused.code = codeInconsistentProtocol
 		return refused
 	}
 	host, _, err := net.SplitHostPort(c.conn.RemoteAddr().String())

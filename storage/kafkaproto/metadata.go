@@ -13,7 +13,6 @@ package kafkaproto
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -28,8 +27,7 @@ func serveMetadata(c *call, req *kmsg.MetadataRequest) kmsg.Response {
 	b.Host, b.Port = c.s.address(c.conn)
 	resp.Brokers = append(resp.Brokers, b)
 	resp.ControllerID = c.s.opts.NodeID
-	id := c.s.opts.Store.ID()
-	cluster := base64.RawURLEncoding.EncodeToString(id[:])
+	cluster := c.s.clusterID()
 	resp.ClusterID = &cluster
 
 	if req.Topics == nil || (c.version == 0 && len(req.Topics) == 0) {

@@ -4,7 +4,7 @@ package kafkaproto
 //
 //   - A group's members commit in their generation (errors 22, 25, 27, 82);
 //     without a member id and with generation -1 anybody may while there are no
-//     members.
+//     members. The group of a job has one, the job, and takes no commits.
 //   - 6 adds the leader epoch, 7 static members, 8 is flexible. The retention time
 //     of 2 to 4 is not used: positions live as long as their partition.
 
@@ -28,6 +28,9 @@ func serveOffsetCommit(c *call, req *kmsg.OffsetCommitRequest) kmsg.Response {
 	switch {
 	case req.Group == "" || len(req.Group) > maxGroupName:
 		code = codeInvalidGroupID
+	case subscribedByJob(c.s.opts.Store, req.Group):
+		// A job is the group's only member; it does not commit this way.
+		code = codeUnknownMemberID
 	default:
 		code = c.s.groups.mayCommit(req.Group, req.MemberID, req.InstanceID, req.Generation)
 	}

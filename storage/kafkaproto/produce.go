@@ -18,8 +18,10 @@ package kafkaproto
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"sync/atomic"
+	"time"
 
 	"github.com/millrace/millrace/storage/record"
 	"github.com/millrace/millrace/storage/topiclog"
@@ -46,6 +48,8 @@ type producePartition struct {
 	err   error
 	base  int64
 	start int64
+	// stamped is the time that the records got, on a topic with log-append time.
+	stamped int64
 }
 
 // parse decodes a request of a version.
@@ -62,7 +66,7 @@ func (p *produceRequest) parse(version int16, b []byte) error {
 		t.read(&r, version >= 13)
 		t.partitions = make([]producePartition, r.arrayLen(5))
 		for j := range t.partitions {
-			t.partitions[j] = producePartition{index: r.int32(), records: r.nullableBytes(), base: -1, start: -1}
+			t.partitions[j] = producePartition{index: r.int32(), records: r.nullableBytes(), base: -1, start: -1, stamped: -1}
 			r.tags()
 		}
 		p.partitions += len(t.partitions)
@@ -106,8 +110,8 @@ func serveProduce(c *call) (*reply, error) {
 			// Checksums were verified a moment ago.
 			c.s.opts.Store.AppendAsync(topiclog.AppendRequest{Partition: id, Batches: p.records, Trusted: true},
 				func(res topiclog.AppendResult, err error) {
-					if p.base = res.BaseOffset; err != nil {
-						p.base, p.code, p.err = -1, codeOf(err), err
+					if p.base, p.stamped = res.BaseOffset, res.StampedMillis; err != nil {
+						p.base, p.stamped, p.code, p.err = -1, -1, codeOf(err), err
 					}
 					finish()
 				})
@@ -166,12 +170,39 @@ func (c *call) checkProduced(req *produceRequest, topic *topiclog.Topic, p *prod
 	if err := record.CheckRecords(b, dec); err != nil {
 		return refuse(codeOf(err), err)
 	}
+	if err := checkTimes(b, dec, &topic.Settings, time.Now()); err != nil {
+		return refuse(codeInvalidTimestamp, err)
+	}
 	if topic.Settings.Compact {
 		if err := checkKeys(b, dec); err != nil {
 			return refuse(codeInvalidRecord, err)
 		}
 	}
 	return id, nil
+}
+
+// checkTimes applies the topic's bounds for timestamps. The largest one is known
+// to be the header's.
+func checkTimes(b record.Batch, dec *record.Decoder, s *topiclog.Settings, now time.Time) error {
+	ms := now.UnixMilli()
+	switch {
+	case s.LogAppendTime:
+		return nil // the records get another one
+	case b.MaxTimestamp-ms > s.MaxAfterMillis:
+		return fmt.Errorf("timestamp %d is %d ms in the future, message.timestamp.after.max.ms is %d", b.MaxTimestamp, b.MaxTimestamp-ms, s.MaxAfterMillis)
+	case s.MaxBeforeMillis == math.MaxInt64:
+		return nil
+	}
+	it, err := dec.Records(b)
+	if err != nil {
+		return err
+	}
+	for rec := (record.Record{}); it.Next(&rec); {
+		if ms-rec.Timestamp > s.MaxBeforeMillis {
+			return fmt.Errorf("timestamp %d is %d ms in the past, message.timestamp.before.max.ms is %d", rec.Timestamp, ms-rec.Timestamp, s.MaxBeforeMillis)
+		}
+	}
+	return it.Err()
 }
 
 // checkKeys refuses records without a key: a compacted topic could not keep them
@@ -213,7 +244,7 @@ func (p *produceRequest) answer(c *call) (net.Buffers, error) {
 			w.int16(part.code)
 			w.int64(part.base)
 			if c.version >= 2 {
-				w.int64(-1) // no log-append time: the records keep their own
+				w.int64(part.stamped)
 			}
 			if c.version >= 5 {
 				w.int64(part.start)

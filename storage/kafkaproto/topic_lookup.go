@@ -56,6 +56,20 @@ func partitionOf(t *topiclog.Topic, index int32) (topiclog.PartitionID, bool) {
 	return t.Partitions[index].ID, true
 }
 
+// partition finds a partition by its topic's name.
+func (c *call) partition(topic string, index int32) (topiclog.PartitionID, int16) {
+	ref := topicRef{name: topic}
+	t, code := ref.find(c.s.opts.Store)
+	if code != codeNone {
+		return 0, code
+	}
+	id, ok := partitionOf(&t, index)
+	if !ok {
+		return 0, codeUnknownTopic
+	}
+	return id, codeNone
+}
+
 // checkEpoch compares the leader epoch that a client believes in, -1 for none,
 // with the partition's.
 func checkEpoch(current, have int32) int16 {

@@ -78,7 +78,7 @@ func (s *Store) check(req AppendRequest) (*request, error) {
 	case s.full.Load() && !internal:
 		return nil, &DiskFullError{Dir: s.opts.Dir, Err: errNoSpace}
 	}
-	r := &request{part: p, kind: wal.KindBatch, batches: req.Batches, os: settings.Durability == OS, maxTs: record.NoTimestamp}
+	r := &request{part: p, kind: wal.KindBatch, batches: req.Batches, os: settings.Durability == OS, stamp: settings.LogAppendTime, maxTs: record.NoTimestamp}
 	if err := r.checkBatches(req.Trusted, settings.MaxMessageBytes); err != nil {
 		return nil, fmt.Errorf("appending to topic %s partition %d: %w", p.topic.name, p.index, err)
 	}

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"sort"
-	"strconv"
 	"time"
 )
 
@@ -53,100 +52,15 @@ type Settings struct {
 	// Compression is what a producer of this topic should use; the store does
 	// not recompress. Option compression.type, default producer.
 	Compression string
-}
-
-type configKey struct {
-	name, doc, def string
-	set            func(s *Settings, v string) string
-}
-
-// maxBatchLimit is the largest max.message.bytes that can be configured: a
-// journal group must fit into memory and into one file.
-const maxBatchLimit = 256 << 20
-
-func configKeys() []configKey {
-	ms := func(field func(*Settings) *time.Duration, min int64) func(*Settings, string) string {
-		return func(s *Settings, v string) string {
-			n, err := strconv.ParseInt(v, 10, 64)
-			if err != nil || n < min || n > int64(1<<63-1)/int64(time.Millisecond) {
-				return "must be a number of milliseconds, at least " + strconv.FormatInt(min, 10)
-			}
-			*field(s) = time.Duration(n) * time.Millisecond
-			return ""
-		}
-	}
-	return []configKey{
-		{"cleanup.policy", "what old records make room for: delete (by age and size), compact (by newer records of the same key) or both, separated by a comma", "delete", setPolicy},
-		{"compression.type", "compression that producers use for this topic: producer (their own choice), none, gzip, snappy, lz4 or zstd", "producer", func(s *Settings, v string) string {
-			if !slices.Contains([]string{"producer", "none", "gzip", "snappy", "lz4", "zstd"}, v) {
-				return "must be producer, none, gzip, snappy, lz4 or zstd"
-			}
-			s.Compression = v
-			return ""
-		}},
-		{"delete.retention.ms", "how long a compacted topic keeps the null value that deletes a key, in milliseconds", "86400000",
-			ms(func(s *Settings) *time.Duration { return &s.DeleteRetention }, 0)},
-		{"max.message.bytes", "largest record batch accepted, in bytes", "1048588", func(s *Settings, v string) string {
-			n, err := strconv.Atoi(v)
-			if err != nil || n < 1 || n > maxBatchLimit {
-				return "must be a number of bytes from 1 to " + strconv.Itoa(maxBatchLimit)
-			}
-			s.MaxMessageBytes = n
-			return ""
-		}},
-		{"millrace.durability", "when an append is acknowledged: fsync (it survives a power cut) or os (it survives the process)", "fsync", func(s *Settings, v string) string {
-			switch v {
-			case "fsync":
-				s.Durability = Fsync
-			case "os":
-				s.Durability = OS
-			default:
-				return "must be fsync or os"
-			}
-			return ""
-		}},
-		{"min.compaction.lag.ms", "how long a record stays in a compacted topic even if a newer one has its key, in milliseconds", "0",
-			ms(func(s *Settings) *time.Duration { return &s.MinCompactionLag }, 0)},
-		{"retention.bytes", "how much of each partition is kept, in bytes; -1 for all", "-1", func(s *Settings, v string) string {
-			n, err := strconv.ParseInt(v, 10, 64)
-			if err != nil || n < -1 {
-				return "must be a number of bytes, or -1"
-			}
-			s.RetentionBytes = n
-			return ""
-		}},
-		{"retention.ms", "how long records are kept after they were appended, in milliseconds; -1 for ever", "604800000",
-			ms(func(s *Settings) *time.Duration { return &s.Retention }, -1)},
-	}
-}
-
-func setPolicy(s *Settings, v string) string {
-	s.Compact, s.Delete = false, false
-	switch v {
-	case "delete":
-		s.Delete = true
-	case "compact":
-		s.Compact = true
-	case "compact,delete", "delete,compact":
-		s.Compact, s.Delete = true, true
-	default:
-		return "must be delete, compact or both separated by a comma"
-	}
-	return ""
-}
-
-// ConfigKey documents a topic option.
-type ConfigKey struct {
-	Name, Default, Doc string
-}
-
-// ConfigKeys lists the topic options in the order of their names.
-func ConfigKeys() []ConfigKey {
-	var out []ConfigKey
-	for _, k := range configKeys() {
-		out = append(out, ConfigKey{Name: k.name, Default: k.def, Doc: k.doc})
-	}
-	return out
+	// LogAppendTime gives every record the time at which it was appended in place
+	// of its producer's. Option message.timestamp.type, default CreateTime.
+	LogAppendTime bool
+	// MaxBeforeMillis and MaxAfterMillis are how far in the past and in the future
+	// the timestamp of a client's record may lie; math.MaxInt64 for no bound. The
+	// store does not check them, the Kafka front does. Options
+	// message.timestamp.before.max.ms, default no bound, and
+	// message.timestamp.after.max.ms, default an hour.
+	MaxBeforeMillis, MaxAfterMillis int64
 }
 
 // ParseConfig checks topic options and fills in the defaults. The error is a

@@ -22,6 +22,7 @@ type request struct {
 	records int64 // offsets that the batches take
 	maxTs   int64
 	os      bool // acknowledge before the fsync
+	stamp   bool // give the records the time of the append
 	done    func(AppendResult, error)
 
 	// cursors of one group, for KindCursor
@@ -262,4 +263,12 @@ func (sh *shard) status() (ShardState, int, int64) {
 		bytes += seg.sizeBytes
 	}
 	return st, len(sh.segments), bytes
+}
+
+// stamped is the time that the records were given, or -1.
+func (r *request) stamped() int64 {
+	if !r.stamp {
+		return -1
+	}
+	return r.maxTs
 }

@@ -105,4 +105,7 @@ func (s *Store) CheckSpace() bool {
 	return true
 }
 
+// FreeBytes is the space that the file system of the data directory has left.
+func (s *Store) FreeBytes() (int64, error) { return s.fs.FreeSpace(s.opts.Dir) }
+
 func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }

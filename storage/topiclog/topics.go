@@ -359,6 +359,7 @@ func (s *Store) subscribers(t *topic) []string {
 		}
 	}
 	sort.Strings(owners)
+	owners = slices.Compact(owners)
 	if len(owners) == 0 && t.joining > 0 {
 		owners = append(owners, "a group that subscribes right now")
 	}

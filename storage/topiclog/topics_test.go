@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"sync"
 	"testing"
@@ -35,7 +36,7 @@ func TestConfigErrors(t *testing.T) {
 	check(t, err)
 	// Kafka's defaults: 7 days, no size limit, delete, 1 MiB + 12 bytes.
 	want := topiclog.Settings{Retention: 7 * 24 * time.Hour, RetentionBytes: -1, Delete: true, MaxMessageBytes: 1048588,
-		DeleteRetention: 24 * time.Hour, Compression: "producer"}
+		DeleteRetention: 24 * time.Hour, Compression: "producer", MaxBeforeMillis: math.MaxInt64, MaxAfterMillis: 3_600_000}
 	if s != want {
 		t.Errorf("defaults %+v, want %+v", s, want)
 	}

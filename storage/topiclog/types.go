@@ -104,6 +104,9 @@ type AppendResult struct {
 	LeaderEpoch            int32
 	// AppendTime is the time of the group that holds the batches.
 	AppendTime time.Time
+	// StampedMillis is the timestamp that every record of the append got, in ms
+	// since 1970, on a topic with log-append time; -1 where records keep their own.
+	StampedMillis int64
 }
 
 // Note is what an append left beside its batches.

@@ -125,7 +125,7 @@ func (sh *shard) commitGroup(pending []*request) []*request {
 	}
 	sh.publish(seq, len(group), timeMs, needSync)
 	for i, r := range sh.group {
-		r.done(AppendResult{BaseOffset: r.base, LastOffset: r.base + r.records - 1, LeaderEpoch: sh.leaderEpoch, AppendTime: timeOf(timeMs)}, nil)
+		r.done(AppendResult{BaseOffset: r.base, LastOffset: r.base + r.records - 1, LeaderEpoch: sh.leaderEpoch, AppendTime: timeOf(timeMs), StampedMillis: r.stamped()}, nil)
 		sh.group[i] = nil
 	}
 	sh.group = sh.group[:0]
@@ -190,6 +190,11 @@ func (sh *shard) place(r *request) error {
 		return err
 	}
 	copy(place, r.batches)
+	stampMs := int64(0)
+	if r.stamp {
+		stampMs = sh.s.nowMs()
+		r.maxTs = record.NoTimestamp
+	}
 	at := r.base
 	for rest := place; len(rest) > 0; {
 		h, err := record.ParseHeader(rest)
@@ -197,6 +202,10 @@ func (sh *shard) place(r *request) error {
 			return err // cannot be: it was parsed when it was handed in
 		}
 		record.Assign(rest, at, sh.leaderEpoch)
+		if r.stamp {
+			r.maxTs = max(r.maxTs, stampMs)
+			record.StampLogAppendTime(rest[:h.Size()], stampMs)
+		}
 		at += int64(h.LastOffsetDelta) + 1
 		rest = rest[h.Size():]
 	}
