@@ -45,6 +45,8 @@ type Info struct {
 	Started   time.Time `json:"started"`
 	Command   string    `json:"command"`
 	Directory string    `json:"directory"`
+	// Brief: the owner is a command that ends by itself within moments.
+	Brief bool `json:"brief,omitempty"`
 }
 
 // Topic describes a topic.

@@ -32,8 +32,10 @@ type Options struct {
 	Connectors Connectors
 	// Version and Command are shown to whoever asks who owns the directory.
 	Version, Command string
-	Now              func() time.Time
-	Log              *slog.Logger
+	// Brief: the node is for one command that ends within moments.
+	Brief bool
+	Now   func() time.Time
+	Log   *slog.Logger
 	// Store tunes the log store; FS and Dir are set by Open.
 	Store topiclog.Options
 }
@@ -168,7 +170,7 @@ func ignoreDeadline(err error) error {
 
 // Info implements control.API.
 func (n *Node) Info(context.Context) (control.Info, error) {
-	return control.Info{PID: os.Getpid(), Version: n.opts.Version, Started: n.started, Command: n.opts.Command, Directory: n.opts.Dir}, nil
+	return control.Info{PID: os.Getpid(), Version: n.opts.Version, Started: n.started, Command: n.opts.Command, Directory: n.opts.Dir, Brief: n.opts.Brief}, nil
 }
 
 // Recovery is what opening the log store found.

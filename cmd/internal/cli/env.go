@@ -116,18 +116,30 @@ func (e *Env) clearBar() {
 // api is the owner of the data directory: another process where there is one,
 // else this one. close must be called.
 func (e *Env) api(ctx context.Context, command string) (api control.API, close func() error, err error) {
-	c, err := control.Dial(ctx, e.data)
-	if err == nil {
-		return c, func() error { c.Close(); return nil }, nil
+	use := func() error {
+		c, err := control.Dial(ctx, e.data)
+		if err == nil {
+			api, close = c, func() error { c.Close(); return nil }
+		}
+		return err
 	}
-	if !errors.Is(err, control.ErrNoOwner) {
-		return nil, nil, err
-	}
-	n, err := e.open(ctx, command)
-	if err != nil {
-		return nil, nil, err
-	}
-	return n, n.Close, nil
+	err = e.whileOwnedBriefly(ctx, func() error {
+		err := use()
+		if !errors.Is(err, control.ErrNoOwner) {
+			return err
+		}
+		n, err := e.openOnce(ctx, command, connectors, true)
+		if err == nil {
+			api, close = n, n.Close
+			return nil
+		}
+		var owned *node.OwnedError
+		if errors.As(err, &owned) && use() == nil {
+			return nil // another process became the owner in between
+		}
+		return err
+	})
+	return api, close, err
 }
 
 // open makes this process the owner of the data directory.
@@ -136,9 +148,18 @@ func (e *Env) open(ctx context.Context, command string) (*node.Node, error) {
 }
 
 // openWith is open with other connectors.
-func (e *Env) openWith(ctx context.Context, command string, cs node.Connectors) (*node.Node, error) {
+func (e *Env) openWith(ctx context.Context, command string, cs node.Connectors) (n *node.Node, err error) {
+	err = e.whileOwnedBriefly(ctx, func() (err error) {
+		n, err = e.openOnce(ctx, command, cs, false)
+		return err
+	})
+	return n, err
+}
+
+// openOnce fails with an OwnedError where another process is the owner.
+func (e *Env) openOnce(ctx context.Context, command string, cs node.Connectors, brief bool) (*node.Node, error) {
 	n, err := node.Open(ctx, node.Options{
-		Dir: e.data, Version: e.Version, Command: command, Connectors: cs, Now: e.Now, FS: e.FS,
+		Dir: e.data, Version: e.Version, Command: command, Connectors: cs, Now: e.Now, FS: e.FS, Brief: brief,
 	})
 	var owned *node.OwnedError
 	if errors.As(err, &owned) {
@@ -148,6 +169,44 @@ func (e *Env) openWith(ctx context.Context, command string, cs node.Connectors) 
 		return nil, exitcode.With(exitcode.Environment, fmt.Errorf("opening the data directory %s: %w", e.data, err))
 	}
 	return n, nil
+}
+
+const (
+	// briefly is how long a command waits for an owner that is about to end, such as
+	// `jobs ls` that opened the directory for itself, or about to serve.
+	briefly      = 5 * time.Second
+	brieflyPause = 10 * time.Millisecond
+)
+
+// whileOwnedBriefly calls try again while it fails because of an owner of a moment,
+// so that two commands at the same moment do not fail each other.
+func (e *Env) whileOwnedBriefly(ctx context.Context, try func() error) error {
+	until := time.Now().Add(briefly)
+	for {
+		err := try()
+		var owned *node.OwnedError
+		if !errors.As(err, &owned) || time.Now().After(until) || e.ownedToStay(ctx) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(brieflyPause):
+		}
+	}
+}
+
+// ownedToStay reports whether the owner serves and does not end by itself.
+func (e *Env) ownedToStay(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	c, err := control.Dial(ctx, e.data)
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	info, err := c.Info(ctx)
+	return err == nil && !info.Brief
 }
 
 // withAPI runs f with the owner of the data directory.
