@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/connectors/format/csvfmt"
 	"github.com/millrace/millrace/connectors/format/jsonfmt"
 	"github.com/millrace/millrace/connectors/format/parquetfmt"
+	"github.com/millrace/millrace/connectors/kafka"
 	"github.com/millrace/millrace/connectors/logtopic"
 	"github.com/millrace/millrace/connectors/print"
 	"github.com/millrace/millrace/runtime/connector"
@@ -40,8 +41,8 @@ type Deps struct {
 // a file format and belongs to connector 'filesystem'.
 func Formats() []format.Format { return []format.Format{jsonfmt.Format{}, csvfmt.Format{}} }
 
-// Registry returns the built-in connectors: log, filesystem, datagen, print and
-// blackhole.
+// Registry returns the built-in connectors: log, kafka, filesystem, datagen, print
+// and blackhole.
 func Registry(d Deps) (*connector.Registry, error) {
 	if d.FS == nil {
 		d.FS = vfs.NewOS()
@@ -54,6 +55,7 @@ func Registry(d Deps) (*connector.Registry, error) {
 	}
 	r, err := connector.NewRegistry(
 		logtopic.New(d.Log, Formats()...),
+		kafka.New(Formats()...),
 		filesystem.New(d.FS, d.Pools, Formats()...),
 		datagen.New(d.Clock),
 		print.New(d.Stdout, d.Stderr),

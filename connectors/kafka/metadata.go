@@ -1,0 +1,171 @@
+package kafka
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/millrace/millrace/connectors/format"
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/types"
+	"github.com/millrace/millrace/storage/record"
+)
+
+// metaKind is a metadata key.
+type metaKind uint8
+
+const (
+	metaTopic metaKind = iota
+	metaPartition
+	metaOffset
+	metaTimestamp
+	metaTimestampType
+	metaLeaderEpoch
+	metaHeaders
+)
+
+// metaColumn fills one metadata column.
+type metaColumn struct {
+	kind   metaKind
+	column int
+	wide   bool  // an INT key read as BIGINT
+	scale  int64 // units of the column in a millisecond
+	zone   zone  // of a TIMESTAMP, which is wall clock
+}
+
+// zone turns an instant into wall clock time; none leaves it.
+type zone struct{ loc *time.Location }
+
+func (z zone) wall(ms int64) int64 {
+	if z.loc == nil || z.loc == time.UTC {
+		return ms
+	}
+	_, offset := time.UnixMilli(ms).In(z.loc).Zone()
+	return ms + int64(offset)*1000
+}
+
+// newMetaColumn checks that a key can be read as a type: its own, or one that a
+// cast without loss gives. LTZ to TIMESTAMP goes by the session zone.
+func newMetaColumn(key string, column int, t types.Type, z zone) (metaColumn, error) {
+	m := metaColumn{column: column}
+	ok := false
+	switch key {
+	case "topic":
+		m.kind, ok = metaTopic, t.Kind == types.Varchar && t.Length == types.MaxLength
+	case "partition":
+		m.kind, ok = metaPartition, t.Kind == types.Int || t.Kind == types.BigInt
+	case "offset":
+		m.kind, ok = metaOffset, t.Kind == types.BigInt
+	case "timestamp":
+		m.kind, ok = metaTimestamp, t.IsTimestamp() && t.Precision >= 3
+		if ok {
+			m.scale = t.UnitsPerSecond() / 1000
+		}
+		if t.Kind == types.Timestamp {
+			m.zone = z
+		}
+	case "timestamp-type":
+		m.kind, ok = metaTimestampType, t.Kind == types.Varchar && t.Length == types.MaxLength
+	case "leader-epoch":
+		m.kind, ok = metaLeaderEpoch, t.Kind == types.Int || t.Kind == types.BigInt
+	case "headers":
+		m.kind, ok = metaHeaders, isHeaders(t)
+	default:
+		return m, fmt.Errorf("unknown metadata key %q", key)
+	}
+	if !ok {
+		return m, fmt.Errorf("metadata %q cannot be read as %s", key, t)
+	}
+	m.wide = t.Kind == types.BigInt
+	return m, nil
+}
+
+// isHeaders accepts MAP<STRING, BYTES>; a value may be null, so BYTES NOT NULL
+// is refused.
+func isHeaders(t types.Type) bool {
+	if t.Kind != types.Map || t.Elem == nil {
+		return false
+	}
+	probe := types.NewMap(types.NewString(), types.NewBytes())
+	return t.Elem.Nullable && t.EqualIgnoringNull(probe)
+}
+
+// append adds the value of a record.
+func (m *metaColumn) append(v *batch.Vec, r *reader) {
+	switch m.kind {
+	case metaTopic:
+		format.AppendString(v, r.s.topic)
+	case metaPartition:
+		m.int(v, r.cur.split.feed.part.ID)
+	case metaOffset:
+		format.AppendInt64(v, r.rec.Offset)
+	case metaTimestamp:
+		m.timestamp(v, r.rec.Timestamp)
+	case metaTimestampType:
+		if r.cur.batch.Attributes.LogAppendTime() {
+			format.AppendString(v, "LogAppendTime")
+		} else {
+			format.AppendString(v, "CreateTime")
+		}
+	case metaLeaderEpoch:
+		m.int(v, r.cur.batch.LeaderEpoch)
+	case metaHeaders:
+		r.headers = appendHeaders(v, &r.rec, r.headers[:0])
+	}
+}
+
+func (m *metaColumn) int(v *batch.Vec, x int32) {
+	if m.wide {
+		format.AppendInt64(v, int64(x))
+	} else {
+		format.AppendInt32(v, x)
+	}
+}
+
+// timestamp refuses what a producer made up and the type cannot hold.
+func (m *metaColumn) timestamp(v *batch.Vec, ms int64) {
+	const day = 24 * 60 * 60 * 1000
+	if bound := math.MaxInt64/m.scale - day; ms > bound || ms < -bound {
+		format.AppendErr(v, batch.CodeTimestampRange, "timestamp", fmt.Sprintf("%d ms since 1970 is outside %s", ms, v.Type))
+		return
+	}
+	format.AppendInt64(v, m.zone.wall(ms)*m.scale)
+}
+
+// appendHeaders keeps the last of equal keys: a MAP has each key once.
+func appendHeaders(v *batch.Vec, rec *record.Record, all []record.RecordHeader) []record.RecordHeader {
+	hs := rec.Headers()
+	var h record.RecordHeader
+	for hs.Next(&h) {
+		all = append(all, h)
+	}
+	var last map[string]int // of many headers, where each key is last
+	if len(all) > 32 {
+		last = make(map[string]int, len(all))
+		for i := range all {
+			last[string(all[i].Key)] = i
+		}
+	}
+	for i, h := range all {
+		if last != nil && last[string(h.Key)] != i || last == nil && repeated(all[i+1:], h.Key) {
+			continue
+		}
+		format.AppendBytes(v.Children[0], h.Key)
+		if h.Value == nil {
+			format.AppendNull(v.Children[1])
+		} else {
+			format.AppendBytes(v.Children[1], h.Value)
+		}
+	}
+	format.CloseList(v)
+	return all
+}
+
+func repeated(later []record.RecordHeader, key []byte) bool {
+	for i := range later {
+		if string(later[i].Key) == string(key) {
+			return true
+		}
+	}
+	return false
+}

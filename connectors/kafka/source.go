@@ -1,0 +1,471 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/millrace/millrace/connectors/format"
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/connector"
+)
+
+// source is one topic being read. It never changes: another topic of the same
+// name is another source.
+type source struct {
+	table  *connector.Table
+	format format.Format
+	policy format.Policy
+	zone   zone
+	opts   []kgo.Opt
+	conn   *conn
+	topic  string
+	id     connector.UUID
+	// patience is how long a topic may be unknown to the brokers before it
+	// counts as deleted: one that has just started knows none.
+	patience time.Duration
+
+	mu     sync.Mutex
+	listed []connector.Partition
+	asked  time.Time
+}
+
+var (
+	_ connector.Source         = (*source)(nil)
+	_ connector.DecodePolicy   = (*source)(nil)
+	_ connector.CursorMirror   = (*source)(nil)
+	_ connector.StartExplainer = (*source)(nil)
+)
+
+const deletedAfter = 5 * time.Second
+
+// OpenSource implements connector.SourceConnector.
+func (c *Connector) OpenSource(ctx context.Context, t *connector.Table) (connector.Source, error) {
+	f, err := c.formatOf(t.Options)
+	if err != nil {
+		return nil, err
+	}
+	policy, err := f.Policy(format.FromValues(t.Options, ""))
+	if err != nil {
+		return nil, err
+	}
+	for _, col := range t.Columns {
+		if col.Metadata == "" {
+			continue
+		}
+		if _, err := newMetaColumn(col.Metadata, 0, col.Type, zone{}); err != nil {
+			return nil, fmt.Errorf("table %s, column %s: %w", t.Name, col.Name, err)
+		}
+	}
+	s := &source{table: t, format: f, policy: policy, zone: zone{t.Zone}, topic: t.Options.String("topic"), patience: deletedAfter}
+	if s.opts, err = clientOptions(t.Options); err != nil {
+		return nil, fmt.Errorf("table %s: %w", t.Name, err)
+	}
+	if s.conn, err = connect(s.opts); err != nil {
+		return nil, fmt.Errorf("table %s: %w", t.Name, err)
+	}
+	now, err := s.describe(ctx)
+	if err != nil {
+		s.conn.close()
+		return nil, fmt.Errorf("table %s: %w", t.Name, err)
+	}
+	s.id = now.id
+	if s.id == (connector.UUID{}) {
+		s.conn.close()
+		return nil, fmt.Errorf("table %s: the brokers give topic %s no id: Kafka 3.1 or later is needed", t.Name, s.topic)
+	}
+	return s, nil
+}
+
+// described is the topic as a broker described it.
+type described struct {
+	id         connector.UUID
+	partitions map[int32]led
+}
+
+// led is who leads a partition, and since which epoch.
+type led struct {
+	leader, epoch int32
+	err           error
+}
+
+// describe asks for the topic as it is now. A topic that no broker knows is an
+// error only when that stays so for a while.
+func (s *source) describe(ctx context.Context) (described, error) {
+	var deadline <-chan time.Time
+	for pause := minPause; ; pause *= 2 {
+		d, err := s.ask(ctx)
+		if err == nil || !unknownTopic(err) {
+			return d, err
+		}
+		if deadline == nil {
+			timer := time.NewTimer(s.patience)
+			defer timer.Stop()
+			deadline = timer.C
+		}
+		again := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			again.Stop()
+			return d, ctx.Err()
+		case <-deadline:
+			again.Stop()
+			return d, err
+		case <-again.C:
+		}
+	}
+}
+
+// ask asks for the topic once. The administrative client would answer from what
+// it heard some seconds ago.
+func (s *source) ask(ctx context.Context) (described, error) {
+	req := kmsg.NewPtrMetadataRequest()
+	t := kmsg.NewMetadataRequestTopic()
+	t.Topic = kmsg.StringPtr(s.topic)
+	req.Topics = append(req.Topics, t)
+	resp, err := req.RequestWith(ctx, s.conn.client)
+	if err == nil && len(resp.Topics) != 1 {
+		err = fmt.Errorf("the answer has %d topics", len(resp.Topics))
+	}
+	if err == nil {
+		err = kerr.ErrorForCode(resp.Topics[0].ErrorCode)
+	}
+	if err != nil {
+		return described{}, failed(err, "asking for topic %s", s.topic)
+	}
+	d := described{id: resp.Topics[0].TopicID, partitions: map[int32]led{}}
+	for _, p := range resp.Topics[0].Partitions {
+		d.partitions[p.Partition] = led{leader: p.Leader, epoch: p.LeaderEpoch, err: kerr.ErrorForCode(p.ErrorCode)}
+	}
+	return d, nil
+}
+
+func unknownTopic(err error) bool {
+	return errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.UnknownTopicID) || errors.Is(err, kerr.InconsistentTopicID)
+}
+
+// current is the topic as it is now, if it is still the same one.
+func (s *source) current(ctx context.Context) (described, error) {
+	t, err := s.describe(ctx)
+	if err == nil && t.id != s.id {
+		err = failed(kerr.UnknownTopicID, "topic %s was deleted and created again", s.topic)
+	}
+	return t, err
+}
+
+// Partitions implements connector.Source.
+func (s *source) Partitions(ctx context.Context) ([]connector.Partition, error) {
+	const key = "scan.topic-partition-discovery.interval"
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listed != nil && s.table.Options.Has(key) {
+		if d := s.table.Options.Duration(key); d == 0 || time.Since(s.asked) < d {
+			return slices.Clone(s.listed), nil
+		}
+	}
+	t, err := s.current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]connector.Partition, 0, len(t.partitions))
+	for _, p := range slices.Sorted(maps.Keys(t.partitions)) {
+		out = append(out, connector.Partition{TopicID: s.id, Topic: s.topic, ID: p})
+	}
+	s.listed, s.asked = out, time.Now()
+	return slices.Clone(out), nil
+}
+
+// bounds are what there is of each partition: from its first offset to the last
+// stable one, behind which are open transactions.
+type bounds struct{ start, stable, end kadm.ListedOffsets }
+
+func (s *source) bounds(ctx context.Context) (bounds, error) {
+	var b bounds
+	var err error
+	if b.start, err = s.list(s.conn.admin.ListStartOffsets(ctx, s.topic)); err != nil {
+		return b, err
+	}
+	if b.stable, err = s.list(s.conn.admin.ListCommittedOffsets(ctx, s.topic)); err != nil {
+		return b, err
+	}
+	b.end, err = s.list(s.conn.admin.ListEndOffsets(ctx, s.topic))
+	return b, err
+}
+
+func (s *source) list(l kadm.ListedOffsets, err error) (kadm.ListedOffsets, error) {
+	if err != nil {
+		return nil, failed(err, "listing the offsets of topic %s", s.topic)
+	}
+	return l, nil
+}
+
+// at is an offset of one partition from a list.
+func (s *source) at(l kadm.ListedOffsets, p connector.Partition) (kadm.ListedOffset, error) {
+	o, ok := l.Lookup(s.topic, p.ID)
+	if !ok {
+		o.Err = kerr.UnknownTopicOrPartition
+	}
+	if o.Err != nil {
+		return o, failed(o.Err, "listing the offsets of topic %s partition %d", s.topic, p.ID)
+	}
+	return o, nil
+}
+
+// sameTopic refuses partitions of another topic, e.g. one of the same name that
+// was there before.
+func (s *source) sameTopic(ctx context.Context, parts []connector.Partition) error {
+	if _, err := s.current(ctx); err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if p.TopicID != s.id {
+			return fmt.Errorf("partition %d of topic %s belongs to topic id %s, which is gone", p.ID, p.Topic, p.TopicID)
+		}
+	}
+	return nil
+}
+
+func (s *source) group() string { return s.table.Options.String("properties.group.id") }
+
+// committed are the group's offsets.
+func (s *source) committed(ctx context.Context) (map[int32]kadm.Offset, error) {
+	out := map[int32]kadm.Offset{}
+	g := s.group()
+	if g == "" {
+		return out, nil
+	}
+	all, err := s.conn.admin.FetchOffsets(ctx, g)
+	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
+		return nil, failed(err, "fetching the offsets of group %s", g)
+	}
+	for p, o := range all[s.topic] {
+		if o.Err != nil {
+			return nil, failed(o.Err, "fetching the offset of group %s in topic %s partition %d", g, s.topic, p)
+		}
+		if o.At >= 0 {
+			out[p] = o.Offset
+		}
+	}
+	return out, nil
+}
+
+// Start implements connector.Source.
+func (s *source) Start(ctx context.Context, parts []connector.Partition) ([]connector.Position, error) {
+	v := s.table.Options
+	specific, err := parseOffsets(v.String("scan.startup.specific-offsets"))
+	if err != nil {
+		return nil, err
+	}
+	if err := s.sameTopic(ctx, parts); err != nil {
+		return nil, err
+	}
+	b, err := s.bounds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	mode := v.String("scan.startup.mode")
+	var committed map[int32]kadm.Offset
+	var after kadm.ListedOffsets
+	switch mode {
+	case modeGroup:
+		committed, err = s.committed(ctx)
+	case modeTimestamp:
+		after, err = s.list(s.conn.admin.ListOffsetsAfterMilli(ctx, v.Int("scan.startup.timestamp-millis"), s.topic))
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := make([]connector.Position, len(parts))
+	for i, p := range parts {
+		first, err := s.at(b.start, p)
+		if err != nil {
+			return nil, err
+		}
+		last, err := s.at(b.stable, p)
+		if err != nil {
+			return nil, err
+		}
+		at := kadm.Offset{At: first.Offset, LeaderEpoch: -1}
+		switch mode {
+		case modeLatest:
+			at.At = last.Offset
+		case modeGroup:
+			if o, ok := committed[p.ID]; ok {
+				at = o
+			} else if at.At, err = s.reset(p, first.Offset, last.Offset); err != nil {
+				return nil, err
+			}
+		case modeSpecific:
+			if o, ok := specific[p.ID]; ok {
+				at.At = o
+			}
+		case modeTimestamp:
+			o, err := s.at(after, p)
+			if err != nil {
+				return nil, err
+			}
+			at.At = min(max(o.Offset, first.Offset), last.Offset)
+		}
+		end, err := s.at(b.end, p)
+		if err != nil {
+			return nil, err
+		}
+		if at.At < first.Offset || at.At > end.Offset {
+			return nil, fmt.Errorf("table %s: 'scan.startup.mode' = '%s': offset %d of topic %s partition %d is outside the log (%d..%d)",
+				s.table.Name, mode, at.At, p.Topic, p.ID, first.Offset, end.Offset)
+		}
+		out[i] = connector.Position{Partition: p, LeaderEpoch: at.LeaderEpoch, Offset: at.At}
+	}
+	return out, nil
+}
+
+// reset is the start of a partition that the group has no offset for.
+func (s *source) reset(p connector.Partition, first, last int64) (int64, error) {
+	switch s.table.Options.String("properties.auto.offset.reset") {
+	case "latest":
+		return last, nil
+	case "none":
+		return 0, fmt.Errorf("table %s: group %q has no offset in topic %s partition %d and 'properties.auto.offset.reset' is 'none'", s.table.Name, s.group(), p.Topic, p.ID)
+	}
+	return first, nil
+}
+
+// ExplainStart implements connector.StartExplainer.
+func (s *source) ExplainStart(parts []connector.Partition) []string {
+	mode, group := s.table.Options.String("scan.startup.mode"), s.group()
+	out := slices.Repeat([]string{"'scan.startup.mode' = '" + mode + "'"}, len(parts))
+	if mode != modeGroup {
+		return out
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), deletedAfter)
+	defer cancel()
+	committed, err := s.committed(ctx)
+	if err != nil {
+		return out // Start has said so
+	}
+	where := "the earliest record"
+	if s.table.Options.String("properties.auto.offset.reset") == "latest" {
+		where = "behind the latest record"
+	}
+	for i, p := range parts {
+		_, known := committed[p.ID]
+		switch {
+		case known:
+		case group == "":
+			out[i] = "warning: no 'scan.startup.mode', so " + where
+		default:
+			out[i] = fmt.Sprintf("warning: group %q has no offset here, so %s", group, where)
+		}
+	}
+	return out
+}
+
+// End implements connector.Source.
+func (s *source) End(ctx context.Context, parts []connector.Partition) ([]int64, error) {
+	v := s.table.Options
+	mode := v.String("scan.bounded.mode")
+	out := slices.Repeat([]int64{connector.Unbounded}, len(parts))
+	if mode == modeUnbounded {
+		return out, nil
+	}
+	specific, err := parseOffsets(v.String("scan.bounded.specific-offsets"))
+	if err != nil {
+		return nil, err
+	}
+	if err := s.sameTopic(ctx, parts); err != nil {
+		return nil, err
+	}
+	stable, err := s.list(s.conn.admin.ListCommittedOffsets(ctx, s.topic))
+	if err != nil {
+		return nil, err
+	}
+	var committed map[int32]kadm.Offset
+	var after kadm.ListedOffsets
+	switch mode {
+	case modeGroup:
+		committed, err = s.committed(ctx)
+	case modeTimestamp:
+		after, err = s.list(s.conn.admin.ListOffsetsAfterMilli(ctx, v.Int("scan.bounded.timestamp-millis"), s.topic))
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range parts {
+		last, err := s.at(stable, p)
+		if err != nil {
+			return nil, err
+		}
+		end := last.Offset
+		switch mode {
+		case modeGroup:
+			// Without a committed offset there is nothing to read up to.
+			end = min(committed[p.ID].At, end)
+		case modeTimestamp:
+			o, err := s.at(after, p)
+			if err != nil {
+				return nil, err
+			}
+			end = min(o.Offset, end)
+		case modeSpecific:
+			o, ok := specific[p.ID]
+			if ok && o > end {
+				return nil, fmt.Errorf("table %s: 'scan.bounded.specific-offsets': offset %d of topic %s partition %d is behind the log's end %d",
+					s.table.Name, o, p.Topic, p.ID, end)
+			}
+			if ok {
+				end = o
+			}
+		}
+		out[i] = end
+	}
+	return out, nil
+}
+
+// DecodeErrors implements connector.DecodePolicy.
+func (s *source) DecodeErrors() (connector.OnError, func(string) bool) {
+	policy := connector.OnErrorDeadLetter
+	switch s.policy.Remaining() {
+	case format.Drop:
+		policy = connector.OnErrorDrop
+	case format.Fail:
+		policy = connector.OnErrorFail
+	}
+	return policy, func(code string) bool { return format.IsDecodeError(batch.Code(code)) }
+}
+
+// MirrorCursor implements connector.CursorMirror: for lag alone.
+func (s *source) MirrorCursor(ctx context.Context, next []connector.Position) error {
+	g := s.group()
+	if g == "" {
+		return nil
+	}
+	var os kadm.Offsets
+	for _, p := range next {
+		if p.Partition.TopicID == s.id {
+			os.AddOffset(s.topic, p.Partition.ID, p.Offset, p.LeaderEpoch)
+		}
+	}
+	res, err := s.conn.admin.CommitOffsets(ctx, g, os)
+	if err == nil {
+		err = res.Error()
+	}
+	if err != nil {
+		return failed(err, "committing the offsets of group %s", g)
+	}
+	return nil
+}
+
+// Close implements connector.Source.
+func (s *source) Close() error {
+	s.conn.close()
+	return nil
+}

@@ -1,0 +1,256 @@
+package kafka
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/connectors/format"
+	"github.com/millrace/millrace/runtime/connector"
+)
+
+// Connector is the connector 'kafka'. It has no state.
+type Connector struct{ formats []format.Format }
+
+var _ connector.SourceConnector = (*Connector)(nil)
+
+// New returns the connector.
+func New(formats ...format.Format) *Connector { return &Connector{formats: formats} }
+
+// Values of 'scan.startup.mode' and 'scan.bounded.mode'.
+const (
+	modeGroup     = "group-offsets"
+	modeEarliest  = "earliest-offset"
+	modeLatest    = "latest-offset"
+	modeTimestamp = "timestamp"
+	modeSpecific  = "specific-offsets"
+	modeUnbounded = "unbounded"
+)
+
+// Spec implements connector.Connector.
+func (c *Connector) Spec() *connector.Spec {
+	s := &connector.Spec{
+		Name:    "kafka",
+		Summary: "Topics of a Kafka cluster, as a source.",
+		Doc: `A table over one topic of a Kafka cluster (3.1 or later, which fetches by topic id). It starts at ` + "`scan.startup.mode`" + `
+the first time a job reads a partition; from then on the job's own positions count, and the group's offsets are
+a mirror of them for tools that show lag. Only committed transactions are read.
+
+A topic that was deleted and created again, records that retention removed before they were read, and a log that
+was cut back by an unclean leader election stop the lane with a sentence that says what is gone; nothing is reset
+silently. Brokers that cannot be reached are tried again.
+
+Not there yet: writing, lists and patterns of topics, ` + "`key.format`" + `, ` + "`upsert-kafka`" + `, Kerberos, OAuth and client
+certificates.`,
+		Source: true, DefaultFormat: "json",
+		Guarantee: "Exactly once into an exactly-once sink: positions (topic id, partition, leader epoch, offset) are kept by the job, not by the group.",
+		Options:   append(scanOptions(), propertyOptions()...),
+		Metadata: []connector.MetadataColumn{
+			{Key: "topic", Type: "STRING NOT NULL", Doc: "The topic's name."},
+			{Key: "partition", Type: "INT NOT NULL", Doc: "The partition's number."},
+			{Key: "offset", Type: "BIGINT NOT NULL", Doc: "The record's offset."},
+			{Key: "timestamp", Type: "TIMESTAMP_LTZ(3) NOT NULL", Doc: "The record's timestamp."},
+			{Key: "timestamp-type", Type: "STRING NOT NULL", Doc: "`CreateTime` or `LogAppendTime`."},
+			{Key: "leader-epoch", Type: "INT", Doc: "The leader epoch the record was written in."},
+			{Key: "headers", Type: "MAP<STRING NOT NULL, BYTES> NOT NULL", Doc: "The record's headers; of equal keys the last one counts."},
+		},
+		Validate: validate,
+	}
+	for _, f := range c.formats {
+		s.Formats = append(s.Formats, f.Spec())
+	}
+	return s
+}
+
+func scanOptions() []connector.Option {
+	return []connector.Option{
+		{Key: "topic", Required: true, Check: checkTopic, Doc: "The topic's name."},
+		{Key: "scan.startup.mode", Type: connector.OptEnum, Default: modeGroup,
+			Enum: []string{modeGroup, modeEarliest, modeLatest, modeTimestamp, modeSpecific},
+			Doc:  "Where a job that has no position yet starts. `group-offsets` without a committed offset goes by `properties.auto.offset.reset`; `latest-offset` is behind the last record that is no part of an open transaction."},
+		{Key: "scan.startup.timestamp-millis", Type: connector.OptInt, Doc: "With mode `timestamp`: the first record at or after this time, in ms since 1970."},
+		{Key: "scan.startup.specific-offsets", Check: checkOffsets, Doc: "With mode `specific-offsets`: `partition:0,offset:42;partition:1,offset:300`. Partitions that are not named start at the earliest record."},
+		{Key: "scan.bounded.mode", Type: connector.OptEnum, Default: modeUnbounded,
+			Enum: []string{modeUnbounded, modeLatest, modeGroup, modeTimestamp, modeSpecific},
+			Doc:  "Where reading ends; `latest-offset` is the end as it is when the job starts."},
+		{Key: "scan.bounded.timestamp-millis", Type: connector.OptInt, Doc: "With mode `timestamp`: up to, not including, the first record at or after this time."},
+		{Key: "scan.bounded.specific-offsets", Check: checkOffsets, Doc: "With mode `specific-offsets`: up to, not including, these offsets."},
+		{Key: "scan.topic-partition-discovery.interval", Type: connector.OptDuration,
+			Doc: "How long a list of partitions is good for, `0` for ever. New partitions are read from their first record on. Without it the cluster is asked every `source.monitor-interval` of the job, and never more often than that."},
+	}
+}
+
+func propertyOptions() []connector.Option {
+	return []connector.Option{
+		{Key: "properties.bootstrap.servers", Required: true, Check: checkServers, Doc: "Brokers to ask first, `host:port`, separated by commas."},
+		{Key: "properties.group.id", Doc: "The group whose offsets `group-offsets` means and that shows the job's lag. The job never joins it."},
+		{Key: "properties.client.id", Default: "millrace", Doc: "The client's name in the brokers' logs and quotas."},
+		{Key: "properties.auto.offset.reset", Type: connector.OptEnum, Enum: []string{"earliest", "latest", "none"}, Default: "earliest",
+			Doc: "Where a partition starts that `group-offsets` has no offset for; `none` is an error. A position that does not fit the log any more is never reset."},
+		{Key: "properties.isolation.level", Default: "read_committed", Check: checkIsolation, Doc: "`read_committed`, the only one there is."},
+		{Key: "properties.security.protocol", Type: connector.OptEnum, Enum: []string{"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"}, Default: "PLAINTEXT",
+			Doc: "How brokers are spoken to."},
+		{Key: "properties.sasl.mechanism", Check: checkMechanism, Doc: "`PLAIN`, `SCRAM-SHA-256` or `SCRAM-SHA-512`."},
+		{Key: "properties.sasl.jaas.config", Secret: true, Check: checkJAAS, Doc: "Kafka's form of user and password: `org.apache.kafka.common.security.plain.PlainLoginModule required username=\"u\" password=\"p\";`"},
+		{Key: "properties.sasl.username", Doc: "The user, in place of `properties.sasl.jaas.config`."},
+		{Key: "properties.sasl.password", Secret: true, Doc: "The password."},
+		{Key: "properties.ssl.truststore.type", Type: connector.OptEnum, Enum: []string{"PEM"}, Default: "PEM", Doc: "The form of the trust store; Java's key stores are to be exported as PEM."},
+		{Key: "properties.ssl.truststore.location", Doc: "A PEM file with the certificates to trust in place of the system's."},
+		{Key: "properties.ssl.truststore.certificates", Doc: "The same certificates as text."},
+		{Key: "properties.ssl.endpoint.identification.algorithm", Type: connector.OptEnum, Enum: []string{"https", ""}, Default: "https",
+			Doc: "Whether a broker's certificate must name its host; empty: no."},
+		{Key: "properties.fetch.min.bytes", Type: connector.OptInt, Min: 1, Max: 64 << 20, Default: "1", Doc: "A broker waits until it has this much, at most `fetch.max.wait.ms`."},
+		{Key: "properties.fetch.max.wait.ms", Type: connector.OptInt, Min: 1, Max: 60_000, Default: "500", Doc: "How long a broker may wait for records."},
+		{Key: "properties.fetch.max.bytes", Type: connector.OptInt, Min: 1024, Max: 256 << 20, Default: "8388608",
+			Doc: "How much a fetch brings, and how much may wait in memory to be decoded. A single record batch may be larger."},
+		{Key: "properties.max.partition.fetch.bytes", Type: connector.OptInt, Min: 1024, Max: 256 << 20, Default: "1048576", Doc: "How much of it may be of one partition."},
+		{Key: "properties.request.timeout.ms", Type: connector.OptInt, Min: 100, Max: 900_000, Default: "30000", Doc: "How long one request may take."},
+		{Key: "properties.default.api.timeout.ms", Type: connector.OptInt, Min: 100, Max: 3_600_000, Default: "60000",
+			Doc: "How long failing requests are repeated before the lane says so and starts again."},
+	}
+}
+
+// formatOf is the table's format.
+func (c *Connector) formatOf(v connector.Values) (format.Format, error) {
+	name := v.String("format")
+	for _, f := range c.formats {
+		if f.Spec().Name == name {
+			return f, nil
+		}
+	}
+	return nil, &connector.OptionError{Key: "format", OnValue: true, Message: fmt.Sprintf("unknown format %q", name)}
+}
+
+func checkTopic(s string) error {
+	if s == "" {
+		return fmt.Errorf("the topic has no name")
+	}
+	if strings.ContainsAny(s, ";,") {
+		return fmt.Errorf("%q names several topics: not_yet: one table reads one topic; declare a table for each and UNION ALL them", s)
+	}
+	return nil
+}
+
+func checkIsolation(s string) error {
+	if s == "read_uncommitted" {
+		return fmt.Errorf("not_yet: %q: records of transactions that are aborted later would be read", s)
+	}
+	if s != "read_committed" {
+		return fmt.Errorf("%q is not read_committed", s)
+	}
+	return nil
+}
+
+var mechanisms = [...]string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}
+
+func checkMechanism(s string) error {
+	switch {
+	case slices.Contains(mechanisms[:], s):
+		return nil
+	case s == "GSSAPI" || s == "OAUTHBEARER":
+		return fmt.Errorf("not_yet: mechanism %q; there are %s", s, strings.Join(mechanisms[:], ", "))
+	}
+	return fmt.Errorf("%q is none of %s", s, strings.Join(mechanisms[:], ", "))
+}
+
+func checkServers(s string) error {
+	for _, b := range strings.Split(s, ",") {
+		b = strings.TrimSpace(b)
+		at := strings.LastIndexByte(b, ':')
+		if at <= 0 {
+			return fmt.Errorf("%q is not host:port", b)
+		}
+		if n, err := strconv.ParseUint(b[at+1:], 10, 16); err != nil || n == 0 {
+			return fmt.Errorf("%q has no port from 1 to 65535", b)
+		}
+	}
+	return nil
+}
+
+func checkOffsets(s string) error {
+	_, err := parseOffsets(s)
+	return err
+}
+
+// parseOffsets reads "partition:0,offset:42;partition:1,offset:300".
+func parseOffsets(s string) (map[int32]int64, error) {
+	out := map[int32]int64{}
+	for _, item := range strings.Split(s, ";") {
+		if item = strings.TrimSpace(item); item == "" {
+			continue
+		}
+		p, o, ok := strings.Cut(item, ",")
+		ps, isP := strings.CutPrefix(strings.TrimSpace(p), "partition:")
+		os, isO := strings.CutPrefix(strings.TrimSpace(o), "offset:")
+		pn, perr := strconv.ParseInt(ps, 10, 32)
+		on, oerr := strconv.ParseInt(os, 10, 64)
+		if !ok || !isP || !isO || perr != nil || oerr != nil || pn < 0 || on < 0 {
+			return nil, fmt.Errorf("%q is not of the form partition:0,offset:42;partition:1,offset:300", item)
+		}
+		if _, dup := out[int32(pn)]; dup {
+			return nil, fmt.Errorf("partition %d is given twice", pn)
+		}
+		out[int32(pn)] = on
+	}
+	return out, nil
+}
+
+// validate finds options that contradict each other.
+func validate(v connector.Values) error {
+	for _, x := range []struct{ key, mode, value string }{
+		{"scan.startup.timestamp-millis", "scan.startup.mode", modeTimestamp},
+		{"scan.startup.specific-offsets", "scan.startup.mode", modeSpecific},
+		{"scan.bounded.timestamp-millis", "scan.bounded.mode", modeTimestamp},
+		{"scan.bounded.specific-offsets", "scan.bounded.mode", modeSpecific},
+	} {
+		uses := v.String(x.mode) == x.value
+		if v.Has(x.key) && !uses {
+			return &connector.OptionError{Key: x.key, Message: fmt.Sprintf("%q has no effect without %q = '%s'", x.key, x.mode, x.value)}
+		}
+		if uses && !v.Has(x.key) {
+			return &connector.OptionError{Key: x.mode, OnValue: true, Message: fmt.Sprintf("%q = '%s' needs %q", x.mode, x.value, x.key)}
+		}
+	}
+	if v.String("scan.startup.mode") == modeTimestamp && v.String("scan.bounded.mode") == modeTimestamp &&
+		v.Int("scan.bounded.timestamp-millis") < v.Int("scan.startup.timestamp-millis") {
+		return &connector.OptionError{Key: "scan.bounded.timestamp-millis", OnValue: true, Message: `"scan.bounded.timestamp-millis" lies before "scan.startup.timestamp-millis": reading would end before it starts`}
+	}
+	if err := offsetsInOrder(v); err != nil {
+		return err
+	}
+	for _, key := range []string{"scan.startup.mode", "scan.bounded.mode"} {
+		if v.Has(key) && v.String(key) == modeGroup && !v.Has("properties.group.id") {
+			return &connector.OptionError{Key: key, OnValue: true, Message: "mode group-offsets needs 'properties.group.id'"}
+		}
+	}
+	return validateSecurity(v)
+}
+
+// offsetsInOrder refuses a partition whose end lies before its start.
+func offsetsInOrder(v connector.Values) error {
+	if v.String("scan.startup.mode") != modeSpecific || v.String("scan.bounded.mode") != modeSpecific {
+		return nil
+	}
+	starts, err := parseOffsets(v.String("scan.startup.specific-offsets"))
+	if err != nil {
+		return err
+	}
+	ends, err := parseOffsets(v.String("scan.bounded.specific-offsets"))
+	if err != nil {
+		return err
+	}
+	for _, p := range slices.Sorted(maps.Keys(ends)) {
+		if start, ok := starts[p]; ok && ends[p] < start {
+			return &connector.OptionError{Key: "scan.bounded.specific-offsets", OnValue: true,
+				Message: fmt.Sprintf(`"scan.bounded.specific-offsets" ends partition %d at %d, before %d, where "scan.startup.specific-offsets" starts it`, p, ends[p], start)}
+		}
+	}
+	return nil
+}
+
+func millis(v connector.Values, key string) time.Duration {
+	return time.Duration(v.Int(key)) * time.Millisecond
+}
