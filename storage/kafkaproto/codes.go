@@ -35,9 +35,10 @@ const (
 	codeInvalidRequest          int16 = 42
 	codeUnsupportedFormat       int16 = 43
 	codePolicyViolation         int16 = 44
+	codeOutOfOrderSequence      int16 = 45
+	codeInvalidProducerEpoch    int16 = 47
 	codeInvalidTxnState         int16 = 48
 	codeStorageError            int16 = 56
-	codeUnknownProducerID       int16 = 59
 	codeNonEmptyGroup           int16 = 68
 	codeGroupNotFound           int16 = 69
 	codeSessionIDNotFound       int16 = 70
@@ -82,6 +83,12 @@ func codeOf(err error) int16 {
 		return codeCorruptMessage
 	case errors.Is(err, record.ErrInvalid), errors.Is(err, topiclog.ErrInvalidBatch):
 		return codeInvalidRecord
+	case errors.Is(err, topiclog.ErrSequence):
+		return codeOutOfOrderSequence
+	case errors.Is(err, topiclog.ErrProducerEpoch):
+		return codeInvalidProducerEpoch
+	case errors.Is(err, topiclog.ErrTransactionState):
+		return codeInvalidTxnState
 	case errors.Is(err, topiclog.ErrFenced), errors.Is(err, topiclog.ErrDiskFull), errors.Is(err, topiclog.ErrClosed):
 		return codeStorageError
 	}

@@ -39,6 +39,7 @@ func apis() []api {
 		{APIRange{19, 0, 7}, 5, control(kmsg.NewPtrCreateTopicsRequest, serveCreateTopics)},
 		{APIRange{20, 0, 6}, 4, control(kmsg.NewPtrDeleteTopicsRequest, serveDeleteTopics)},
 		{APIRange{21, 0, 2}, 2, control(kmsg.NewPtrDeleteRecordsRequest, serveDeleteRecords)},
+		{APIRange{22, 0, 5}, 2, control(kmsg.NewPtrInitProducerIDRequest, serveInitProducerID)},
 		{APIRange{23, 2, 4}, 4, control(kmsg.NewPtrOffsetForLeaderEpochRequest, serveOffsetForLeaderEpoch)},
 		{APIRange{32, 1, 4}, 4, control(kmsg.NewPtrDescribeConfigsRequest, serveDescribeConfigs)},
 		{APIRange{33, 0, 2}, 2, control(kmsg.NewPtrAlterConfigsRequest, serveAlterConfigs)},

@@ -24,8 +24,7 @@
 // and it is one node: it is the leader, controller and coordinator of
 // everything. The members of groups are known as long as the process lives; after
 // a restart they join again. Not served yet, and therefore not advertised: the
-// newer consumer group protocol (group.protocol=consumer), InitProducerId and with it idempotent producers (clients go without, by
-// themselves or by enable.idempotence=false) and transactions, fetch sessions (every fetch is answered in full, as the
+// newer consumer group protocol (group.protocol=consumer), transactions, fetch sessions (every fetch is answered in full, as the
 // protocol allows), SASL, TLS, ACLs and quotas. Without authentication a server
 // refuses to listen beyond loopback unless Options.AllowRemote says so.
 //

@@ -10,8 +10,11 @@ package kafkaproto
 //   - acks 1 and -1 are the same: the answer comes after the store acknowledged,
 //     which on fsync topics is after the fdatasync. acks 0 has no answer; an error
 //     closes the connection, so that the client learns of it.
-//   - Batches of idempotent producers and transactions are refused by name: the
-//     log does not check sequences yet, and no client gets a producer id here.
+//   - A batch of an idempotent producer goes in once: one of its last five is
+//     answered with its offset again, one that does not follow the last with error
+//     45 (out of order sequence), one of an older epoch with error 47. A producer of
+//     which nothing is known may begin with any sequence, as in Kafka 4.
+//   - Transactional batches are refused by name.
 //   - The bytes go to the log as they are. What the header claims is checked
 //     against the records (count, offsets, largest timestamp, checksum) first.
 
@@ -159,8 +162,6 @@ func (c *call) checkProduced(req *produceRequest, topic *topiclog.Topic, p *prod
 		return refuse(codeInvalidRecord, errors.New("clients may not append control batches"))
 	case b.Attributes.Transactional():
 		return refuse(codeInvalidTxnState, notYet("transactions"))
-	case b.ProducerID != record.NoProducerID:
-		return refuse(codeUnknownProducerID, notYet("idempotent producers"))
 	case b.Attributes.Codec() == record.Zstd && c.version < 7:
 		return refuse(codeUnsupportedCompression, errors.New("zstd needs Produce version 7"))
 	}

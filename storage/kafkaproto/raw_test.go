@@ -96,13 +96,6 @@ func TestProduceRefusals(t *testing.T) {
 	flipped[len(flipped)-2] ^= 1
 	old := append([]byte(nil), good...)
 	old[16] = 1
-	var idempotent record.Builder
-	idempotent.Append(1, nil, nil, nil)
-	idempotent.SetProducer(5, 0, 0, false)
-	withProducer, err := idempotent.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
 	control, err := record.EndTransaction(record.ControlCommit, 5, 0, 0, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +119,6 @@ func TestProduceRefusals(t *testing.T) {
 		{"two batches", produceRequest(topic, -1, append(append([]byte(nil), good...), good...)), 9, 87},
 		{"too large", produceRequest(topic, -1, large), 9, 10},
 		{"control batch", produceRequest(topic, -1, control), 9, 87},
-		{"idempotent", produceRequest(topic, -1, withProducer), 9, 59},
 		{"transaction", txn, 9, 48},
 		{"acks 2", produceRequest(topic, 2, good), 9, 21},
 		{"zstd too early", produceRequest(topic, -1, zstd), 6, 76},

@@ -78,7 +78,8 @@ func (s *Store) check(req AppendRequest) (*request, error) {
 	case s.full.Load() && !internal:
 		return nil, &DiskFullError{Dir: s.opts.Dir, Err: errNoSpace}
 	}
-	r := &request{part: p, kind: wal.KindBatch, batches: req.Batches, os: settings.Durability == OS, stamp: settings.LogAppendTime, maxTs: record.NoTimestamp}
+	r := &request{part: p, kind: wal.KindBatch, batches: req.Batches, os: settings.Durability == OS, stamp: settings.LogAppendTime, maxTs: record.NoTimestamp,
+		freshEpoch: req.FreshEpoch}
 	if err := r.checkBatches(req.Trusted, settings.MaxMessageBytes); err != nil {
 		return nil, fmt.Errorf("appending to topic %s partition %d: %w", p.topic.name, p.index, err)
 	}
@@ -117,6 +118,7 @@ func (r *request) checkBatches(trusted bool, maxBytes int) error {
 		if b.Size() > maxBytes {
 			return fmt.Errorf("%w: %d bytes, max.message.bytes is %d", ErrTooLarge, b.Size(), maxBytes)
 		}
+		r.producers = r.producers || b.ProducerID != record.NoProducerID
 		r.records += int64(b.LastOffsetDelta) + 1
 		r.maxTs = max(r.maxTs, b.MaxTimestamp)
 	}

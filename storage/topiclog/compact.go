@@ -226,11 +226,12 @@ func (c *compaction) keeps(r *record.Record, appendMs int64) bool {
 }
 
 // whole says that a batch stays as it is: markers and transactions, batches
-// whose times the log has set or that have sequences, which a builder cannot
-// write, and the last one, from whose offset others go on.
+// whose times the log has set, which a builder cannot write, and the last one,
+// from whose offset others go on. What partitions know of producers is kept
+// beside the records, so that idempotent batches may go like others.
 func (c *compaction) whole(b *record.Batch) bool {
 	a := b.Attributes
-	return a.Control() || a.Transactional() || a.LogAppendTime() || b.LastOffset() >= c.last || b.ProducerID != record.NoProducerID
+	return a.Control() || a.Transactional() || a.LogAppendTime() || b.LastOffset() >= c.last
 }
 
 // young says that records appended then stay, whatever came after them.
@@ -296,6 +297,9 @@ func (c *compaction) rebuild(b *record.Batch, appendMs int64) ([]byte, error) {
 	}
 	c.builder.Reset()
 	c.builder.Codec = b.Attributes.Codec()
+	if b.ProducerID != record.NoProducerID {
+		c.builder.SetProducer(b.ProducerID, b.ProducerEpoch, b.BaseSequence, b.Attributes.Transactional())
+	}
 	var r record.Record
 	var headers []record.RecordHeader
 	for it.Next(&r) {

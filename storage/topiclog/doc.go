@@ -31,6 +31,7 @@
 //	         Append(ctx, AppendRequest) (AppendResult, error)
 //	         AppendAsync(AppendRequest, done func(AppendResult, error))
 //	         Notes(PartitionID, key string) ([]Note, error); TrimNotes(ctx, PartitionID, key string, below int64) error
+//	         AllocateProducerID(ctx) (int64, error); Producers(PartitionID) ([]ProducerInfo, error); ExpireProducers() int
 //	         Fetch(ctx, FetchRequest) (*Lease, error)
 //	         Watch(notify func()) *Watcher
 //	         State(PartitionID) (PartitionState, error)
@@ -57,6 +58,8 @@
 //     its group has returned.
 //   - An offset never names two records. What an unclean end may have shown to
 //     readers of an os topic is jumped over, and the leader epoch rises.
+//   - A batch of an idempotent producer is in the log once: what each partition
+//     knows of its producers is as durable as their batches.
 //   - A partition accepts appends only after its creation is durable.
 //   - A write or fsync that failed is never tried again on the same file: the
 //     shard is fenced and says why. A full disk alone fences nothing.

@@ -32,6 +32,9 @@ const (
 	editDamage        uint16 = 18 // offsets known to be lost
 	editNextPartition uint16 = 19 // lower partition ids were given before
 	editNextSegment   uint16 = 20 // lower segment ids were given before
+	editProducerIDs   uint16 = 40 // lower producer ids may have been given before
+	editProducer      uint16 = 41 // what a partition's segments say of a producer
+	editAborted       uint16 = 42 // an aborted transaction of a partition
 )
 
 // enc builds a payload: varints, and strings with their length before them.
@@ -305,6 +308,55 @@ func notesTrimmedEdit(id PartitionID, key string, below int64) manifest.Edit {
 	e.s(key)
 	e.i(below)
 	return e.edit(editNotesTrimmed)
+}
+
+func producerIDsEdit(next int64) manifest.Edit {
+	var e enc
+	e.i(next)
+	return e.edit(editProducerIDs)
+}
+
+func producerEdit(part PartitionID, id int64, st *producerState) manifest.Edit {
+	var e enc
+	e.u(uint64(part))
+	e.i(id)
+	e.i(int64(st.epoch))
+	e.i(int64(st.coordinatorEpoch))
+	e.i(st.lastOffset)
+	e.i(st.lastMs)
+	e.i(st.txnFirst)
+	e.u(uint64(st.n))
+	for _, b := range st.batches[:st.n] {
+		e.i(b.base)
+		e.i(int64(b.seq))
+		e.i(int64(b.count))
+	}
+	return e.edit(editProducer)
+}
+
+func decodeProducer(d *dec) (id int64, st producerState) {
+	id = d.i()
+	st = producerState{epoch: int16(d.i()), coordinatorEpoch: int32(d.i()), lastOffset: d.i(), lastMs: d.i(), txnFirst: d.i()}
+	n := d.count()
+	if n > producerBatches {
+		d.fail("the batches of a producer")
+		return id, st
+	}
+	st.n = uint8(n)
+	for i := range n {
+		st.batches[i] = producerBatch{base: d.i(), seq: int32(d.i()), count: int32(d.i())}
+	}
+	return id, st
+}
+
+func abortedEdit(part PartitionID, a *AbortedTransaction) manifest.Edit {
+	var e enc
+	e.u(uint64(part))
+	e.i(a.ProducerID)
+	e.i(a.FirstOffset)
+	e.i(a.LastOffset)
+	e.i(a.stable)
+	return e.edit(editAborted)
 }
 
 func damageEdit(d *Damage) manifest.Edit {

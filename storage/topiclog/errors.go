@@ -43,6 +43,15 @@ var (
 	// ErrSubscribed says that a topic still has subscribers; see
 	// SubscribedError.
 	ErrSubscribed = errors.New("topic has subscribers")
+	// ErrSequence says that a batch of an idempotent producer does not follow its
+	// last one; see SequenceError.
+	ErrSequence = errors.New("out of order sequence")
+	// ErrProducerEpoch says that the producer has a newer epoch.
+	ErrProducerEpoch = errors.New("producer epoch is not the latest")
+	// ErrCoordinatorEpoch says that a marker comes from a coordinator of the past.
+	ErrCoordinatorEpoch = errors.New("coordinator epoch is not the latest")
+	// ErrTransactionState says that a transaction does not allow that now.
+	ErrTransactionState = errors.New("not allowed in this state of the transaction")
 	// ErrFormat says that a file is not of a format or version this program
 	// knows.
 	ErrFormat = errors.New("unknown file format")
@@ -117,6 +126,21 @@ func (e *FencedError) Error() string {
 
 // Unwrap makes errors.Is hold for ErrFenced and the first failure.
 func (e *FencedError) Unwrap() []error { return []error{ErrFenced, e.Err} }
+
+// SequenceError says which sequence number a producer should have sent.
+type SequenceError struct {
+	ProducerID     int64
+	Epoch          int16
+	Sequence, Want int32
+}
+
+// Error names the producer and the numbers.
+func (e *SequenceError) Error() string {
+	return fmt.Sprintf("producer %d epoch %d sent sequence %d, expected %d", e.ProducerID, e.Epoch, e.Sequence, e.Want)
+}
+
+// Unwrap makes errors.Is(err, ErrSequence) hold.
+func (e *SequenceError) Unwrap() error { return ErrSequence }
 
 // SubscribedError says who reads the topic.
 type SubscribedError struct {

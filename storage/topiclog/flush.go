@@ -128,6 +128,7 @@ func (sh *shard) flush() error {
 	}
 	parts := sh.takeParts(through)
 	facts, freshened := sh.takeFresh(parts, through)
+	producers := sh.takeProducers(through)
 	sh.mu.Unlock()
 	edits := slices.Clone(sh.recoveryEdits)
 
@@ -154,9 +155,20 @@ func (sh *shard) flush() error {
 		}
 		cursors = cursors[n:]
 	}
-	edits = slices.Concat(facts, cursors, edits)
+	// So are producers: a batch that they know already changes nothing.
+	var known []manifest.Edit
+	for i := range producers {
+		known = producers[i].edits(known)
+		if editBytes(known) > maxCursorBytes {
+			if err := sh.s.meta.commit(nil, known...); err != nil {
+				return fmt.Errorf("committing producers: %w", err)
+			}
+			known = nil
+		}
+	}
+	edits = slices.Concat(facts, cursors, known, edits)
 	err := sh.s.meta.commit(func() {
-		sh.flushedThrough(through, seg, parts, freshened)
+		sh.flushedThrough(through, seg, parts, freshened, producers)
 		settleCursors()
 	}, edits...)
 	if err != nil {
@@ -316,7 +328,7 @@ func (f *flushPart) writeTo(w *segment.Writer, scratch []byte) ([]byte, error) {
 }
 
 // flushedThrough lets the flushed part of the cache go. The committer calls it.
-func (sh *shard) flushedThrough(through uint64, seg *segmentInfo, parts []flushPart, freshened []fresh) {
+func (sh *shard) flushedThrough(through uint64, seg *segmentInfo, parts []flushPart, freshened []fresh, producers []freshProducer) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sh.flushed = through
@@ -337,6 +349,7 @@ func (sh *shard) flushedThrough(through uint64, seg *segmentInfo, parts []flushP
 	for i := range freshened {
 		freshened[i].settle()
 	}
+	sh.settleProducers(producers)
 	sh.noteBytes = 0
 	sh.freshNotes = slices.DeleteFunc(sh.freshNotes, func(p *partition) bool {
 		n := 0

@@ -53,6 +53,12 @@ type Options struct {
 	// full, so that metadata and deletion still work; 0 means 64 MiB, negative
 	// none.
 	ReserveBytes int64
+	// ProducerExpiration is how long a partition knows an idempotent producer that
+	// appends nothing; 0 means 24 hours. Kafka calls it producer.id.expiration.ms.
+	ProducerExpiration time.Duration
+	// MaxProducers bounds the producers that all partitions know together, about
+	// 250 bytes each; 0 means a million. Beyond it the idlest are forgotten.
+	MaxProducers int
 	// JournalFileBytes and JournalMaxBytes are those of each shard's journal;
 	// 0 means 4 MiB and three times the shard's part of the cache, at least
 	// 64 MiB.
@@ -97,6 +103,10 @@ func (o *Options) defaults() error {
 	setDuration(&o.MarkDelay, 50*time.Millisecond)
 	setDuration(&o.FlushInterval, 10*time.Minute)
 	setDuration(&o.RetentionInterval, time.Minute)
+	setDuration(&o.ProducerExpiration, 24*time.Hour)
+	if o.MaxProducers == 0 {
+		o.MaxProducers = 1_000_000
+	}
 	if o.Clock.Wall == nil {
 		o.Clock.Wall = time.Now
 	}

@@ -70,6 +70,7 @@ type partition struct {
 	watchers  []*Watcher
 	notes     map[string]*noteList
 	damage    []Damage // rotten offsets, in order
+	producers *producers
 }
 
 // cached is one append in the write cache.

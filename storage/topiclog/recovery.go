@@ -287,6 +287,7 @@ func (r *replayer) keep(g *wal.Group, e *wal.Entry, p *partition, b *block, at i
 	}
 	p.recent = append(p.recent, c)
 	p.end, p.next, p.lastMs = e.Last+1, e.Last+1, g.TimeMs
+	p.noteProducers(e.Payload, g.TimeMs)
 	if !p.dirty {
 		p.dirty = true
 		r.sh.dirty = append(r.sh.dirty, p)

@@ -98,7 +98,7 @@ type victim struct {
 
 // RunRetention removes what the topics' limits give up, compacts the topics that
 // ask for it, merges small segment files and removes those that nobody needs. The store does so by
-// itself every RetentionInterval. Age is counted from the append, not from the
+// itself every RetentionInterval, and forgets idle producers. Age is counted from the append, not from the
 // records' timestamps.
 func (s *Store) RunRetention(ctx context.Context) (RetentionReport, error) {
 	var rep RetentionReport
@@ -113,6 +113,7 @@ func (s *Store) RunRetention(ctx context.Context) (RetentionReport, error) {
 	if err := ctx.Err(); err != nil {
 		return rep, err
 	}
+	s.ExpireProducers()
 	starts := s.chooseStarts(&rep)
 	edits := s.holdEdits()
 	for p, start := range starts {

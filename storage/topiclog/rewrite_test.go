@@ -174,11 +174,11 @@ func TestCompactionKeepsDeletionOfPinnedKey(t *testing.T) {
 		"cleanup.policy": "compact", "delete.retention.ms": "1000"}})
 	check(t, err)
 	id := tp.Partitions[0].ID
-	put := func(idempotent bool, key string, value []byte) {
+	put := func(open bool, key string, value []byte) {
 		t.Helper()
 		var b record.Builder
-		if idempotent {
-			b.SetProducer(7, 0, 0, false)
+		if open {
+			b.SetProducer(7, 0, 0, true) // of a transaction that does not end
 		}
 		check(t, b.Append(1, []byte(key), value, nil))
 		raw, err := b.Build()

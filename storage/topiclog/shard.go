@@ -23,7 +23,14 @@ type request struct {
 	maxTs   int64
 	os      bool // acknowledge before the fsync
 	stamp   bool // give the records the time of the append
-	done    func(AppendResult, error)
+	// producers says that batches are of idempotent producers.
+	producers bool
+	// marker says that the batch is the end of a transaction, by a coordinator of
+	// the epoch. freshEpoch is AppendRequest.FreshEpoch.
+	marker           bool
+	freshEpoch       bool
+	coordinatorEpoch int32
+	done             func(AppendResult, error)
 
 	// cursors of one group, for KindCursor
 	group       string
@@ -33,6 +40,9 @@ type request struct {
 	// Set by the writer.
 	base int64
 	off  uint32 // of the batches in the block
+	// repeated says that the batches are in the log, or earlier in the group,
+	// already: the request only waits.
+	repeated bool
 }
 
 func (r *request) size() int { return len(r.batches) + len(r.note) }
@@ -70,7 +80,9 @@ type shard struct {
 	curUsed int
 	group   []*request
 	signals []*Watcher
-	marked  bool // the last group is known to be durable by a later one
+	staged  map[stagedKey]producerState // what the group does to producers
+	bounded time.Time                   // when producers were too many and none was idle
+	marked  bool                        // the last group is known to be durable by a later one
 	osDirty time.Time
 
 	// mu guards the state of the shard's partitions and what follows.
@@ -92,10 +104,14 @@ type shard struct {
 	freshCursors map[cursorKey]struct{} // not in the manifest yet; guarded by Store.cursorMu
 	freshNotes   []*partition
 	noteBytes    int // of notes that are not in the manifest yet
-	flushWake    chan struct{}
-	writerDone   chan struct{}
-	flushErr     error // of the last flush
-	flushGen     int   // counts finished flushes
+	// freshProducers have producers or aborted transactions that are not in the
+	// manifest yet; producers is how many producers all partitions know.
+	freshProducers []*partition
+	producers      int
+	flushWake      chan struct{}
+	writerDone     chan struct{}
+	flushErr       error // of the last flush
+	flushGen       int   // counts finished flushes
 	// recoveryEdits go with the flush that ends a recovery, and jumps are what
 	// they say of partitions. Until then the partitions do not know: a rewrite
 	// of the manifest would make the jumps durable while the journal still has
@@ -120,7 +136,7 @@ func (sh *shard) settleJumps() {
 
 func newShard(s *Store, number int) *shard {
 	sh := &shard{s: s, number: number, segments: map[uint64]*segmentInfo{}, freshCursors: map[cursorKey]struct{}{},
-		wake: make(chan struct{}, 1), flushWake: make(chan struct{}, 1), writerDone: make(chan struct{}), marked: true}
+		staged: map[stagedKey]producerState{}, wake: make(chan struct{}, 1), flushWake: make(chan struct{}, 1), writerDone: make(chan struct{}), marked: true}
 	sh.room.L, sh.space.L = &sh.qmu, &sh.mu
 	return sh
 }
@@ -230,7 +246,10 @@ func (sh *shard) bury(p *partition) {
 	for _, r := range p.segs {
 		r.seg.refs--
 	}
-	p.segs, p.recent, p.notes, p.segBytes = nil, nil, nil, 0
+	if p.producers != nil {
+		sh.producers -= len(p.producers.states)
+	}
+	p.segs, p.recent, p.notes, p.segBytes, p.producers = nil, nil, nil, 0, nil
 }
 
 // finish ends a stopped shard: everything durable, and a mark that says so. It
@@ -265,9 +284,10 @@ func (sh *shard) status() (ShardState, int, int64) {
 	return st, len(sh.segments), bytes
 }
 
-// stamped is the time that the records were given, or -1.
+// stamped is the time that the records were given, or -1. It is not known of
+// repeated ones.
 func (r *request) stamped() int64 {
-	if !r.stamp {
+	if !r.stamp || r.repeated {
 		return -1
 	}
 	return r.maxTs

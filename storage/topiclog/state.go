@@ -118,6 +118,32 @@ func (l *loader) applyMore(kind uint16, d *dec) error {
 			p.addDamage(dm)
 		}
 	default:
+		return l.applyProducers(kind, d)
+	}
+	return d.err
+}
+
+// applyProducers applies the edits of producers and transactions.
+func (l *loader) applyProducers(kind uint16, d *dec) error {
+	switch kind {
+	case editProducerIDs:
+		ids := &l.s.producerIDs
+		ids.end = max(ids.end, d.i())
+		ids.next = ids.end
+		ids.durable.Store(ids.end)
+	case editProducer:
+		p := l.part(d)
+		id, st := decodeProducer(d)
+		if p != nil && d.err == nil {
+			p.setProducer(id, st)
+		}
+	case editAborted:
+		p := l.part(d)
+		a := AbortedTransaction{ProducerID: d.i(), FirstOffset: d.i(), LastOffset: d.i(), stable: d.i()}
+		if p != nil && d.err == nil {
+			p.setAborted(a)
+		}
+	default:
 		return fmt.Errorf("%w: manifest edit of kind %d", ErrFormat, kind)
 	}
 	return d.err
@@ -249,6 +275,7 @@ func (p *partition) trimBelowStart() {
 	for n < len(p.recent) && p.recent[n].last < p.start {
 		n++
 	}
+	p.trimProducers(p.recent[:n])
 	if n > 0 {
 		p.recent = slices.Clone(p.recent[n:])
 	}
@@ -310,6 +337,9 @@ func (s *Store) dump() []manifest.Edit {
 		all = append(all, seg.edit(parts))
 	}
 	all = append(all, nextSegmentEdit(s.nextSegment.Load()))
+	if end := s.producerIDs.durable.Load(); end > 0 {
+		all = append(all, producerIDsEdit(end))
+	}
 	for _, sh := range s.shards {
 		all = append(all, flushedEdit(sh.number, sh.flushed), shardOpenEdit(sh.number, sh.journalEpoch, sh.leaderEpoch))
 		if sh.clean {
@@ -361,4 +391,5 @@ func (p *partition) dumpTo(all *[]manifest.Edit, segParts map[*segmentInfo][]seg
 	for i := range p.damage {
 		*all = append(*all, damageEdit(&p.damage[i]))
 	}
+	p.dumpProducers(all)
 }

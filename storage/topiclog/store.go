@@ -70,6 +70,12 @@ type Store struct {
 	subs       map[subKey]Subscription
 	holds      map[holdKey]Hold
 
+	producerIDs struct {
+		mu        sync.Mutex
+		next, end int64        // the ids from next to end-1 are free
+		durable   atomic.Int64 // what the manifest says of end
+	}
+
 	cursorMu sync.Mutex
 	cursors  map[string]map[PartitionID]Cursor
 

@@ -95,6 +95,9 @@ type AppendRequest struct {
 	// Trusted says that the caller built the batches itself a moment ago: the
 	// checksum of the bodies is not verified again. Headers always are.
 	Trusted bool
+	// FreshEpoch says that a producer that the partition does not know must begin
+	// with sequence 0, as one does that gets a new epoch for each transaction.
+	FreshEpoch bool
 }
 
 // AppendResult says where the batches are.
@@ -102,11 +105,15 @@ type AppendResult struct {
 	// BaseOffset and LastOffset are the first and the last record's offsets.
 	BaseOffset, LastOffset int64
 	LeaderEpoch            int32
-	// AppendTime is the time of the group that holds the batches.
+	// AppendTime is the time of the group that holds the batches, or of now if
+	// they are Repeated.
 	AppendTime time.Time
 	// StampedMillis is the timestamp that every record of the append got, in ms
 	// since 1970, on a topic with log-append time; -1 where records keep their own.
 	StampedMillis int64
+	// Repeated says that an idempotent producer appended the same batch before:
+	// the offsets are those of then, and nothing was appended.
+	Repeated bool
 }
 
 // Note is what an append left beside its batches.

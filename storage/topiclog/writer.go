@@ -87,6 +87,7 @@ func (sh *shard) commitGroup(pending []*request) []*request {
 		return sh.failAll(pending, err)
 	}
 	started := time.Now()
+	sh.boundProducers(started)
 	pending = sh.fill(pending)
 	for len(pending) == 0 && sh.builder.Size() < sh.s.opts.GroupBytes && time.Since(started) < sh.s.opts.GroupDelay {
 		if pending = sh.drain(pending); len(pending) == 0 {
@@ -125,7 +126,7 @@ func (sh *shard) commitGroup(pending []*request) []*request {
 	}
 	sh.publish(seq, len(group), timeMs, needSync)
 	for i, r := range sh.group {
-		r.done(AppendResult{BaseOffset: r.base, LastOffset: r.base + r.records - 1, LeaderEpoch: sh.leaderEpoch, AppendTime: timeOf(timeMs), StampedMillis: r.stamped()}, nil)
+		r.done(r.result(sh.leaderEpoch, timeMs), nil)
 		sh.group[i] = nil
 	}
 	sh.group = sh.group[:0]
@@ -159,6 +160,10 @@ func (sh *shard) add(pending []*request) []*request {
 			r.done(AppendResult{}, err)
 			continue
 		}
+		if r.repeated && sh.isPublished(r) {
+			r.done(r.result(sh.leaderEpoch, sh.s.nowMs()), nil)
+			continue
+		}
 		sh.group = append(sh.group, r)
 	}
 	return pending[:0]
@@ -180,6 +185,52 @@ func (sh *shard) place(r *request) error {
 		return fmt.Errorf("%w: %d", ErrPartitionNotFound, p.id)
 	}
 	r.base = p.assign
+	if r.producers {
+		known, err := sh.admit(r, p.assign)
+		if err != nil {
+			return err
+		}
+		if r.repeated = known; known {
+			return nil
+		}
+	}
+	if err := sh.placeBatches(r); err != nil {
+		// What was staged of it never happened, nor what would follow it.
+		if r.producers {
+			sh.unstage()
+		}
+		return err
+	}
+	return nil
+}
+
+// unstage forgets what a request that does not go in would have done to
+// producers: what the group does is staged again.
+func (sh *shard) unstage() {
+	clear(sh.staged)
+	for _, x := range sh.group {
+		if x.kind == wal.KindBatch && x.producers && !x.repeated {
+			_, _ = sh.admit(x, x.base) // they were admitted before
+		}
+	}
+}
+
+// isPublished says that readers can see what was appended before.
+func (sh *shard) isPublished(r *request) bool {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return r.base < r.part.end
+}
+
+// result is the answer to a request.
+func (r *request) result(leaderEpoch int32, timeMs int64) AppendResult {
+	return AppendResult{BaseOffset: r.base, LastOffset: r.base + r.records - 1, LeaderEpoch: leaderEpoch, AppendTime: timeOf(timeMs),
+		StampedMillis: r.stamped(), Repeated: r.repeated}
+}
+
+// placeBatches copies a request into the group.
+func (sh *shard) placeBatches(r *request) error {
+	p := r.part
 	if r.os {
 		if err := sh.reserve(p, r.base+r.records); err != nil {
 			return err
@@ -279,11 +330,12 @@ func (sh *shard) waitForJournal(cause error) error {
 }
 
 func (sh *shard) failGroup(err error) {
+	clear(sh.staged)
 	for i, r := range sh.group {
 		// The offsets were not used: nothing of the group can be read. If it
 		// reached the disk all the same, the fence keeps them from being given
 		// again before recovery has looked.
-		if r.kind == wal.KindBatch && r.part.assign > r.base {
+		if r.kind == wal.KindBatch && !r.repeated && r.part.assign > r.base {
 			r.part.assign = r.base
 		}
 		r.done(AppendResult{}, err)
@@ -338,8 +390,9 @@ func (sh *shard) publish(seq uint64, size int, timeMs int64, synced bool) {
 	if sh.oldestMs == 0 {
 		sh.oldestMs = timeMs
 	}
+	clear(sh.staged)
 	for _, r := range sh.group {
-		if r.kind == wal.KindBatch {
+		if r.kind == wal.KindBatch && !r.repeated {
 			sh.publishBatch(r, seq, timeMs, synced)
 		}
 	}
@@ -369,6 +422,9 @@ func (sh *shard) publishBatch(r *request, seq uint64, timeMs int64, synced bool)
 		seq: seq, maxTs: r.maxTs, timeMs: timeMs})
 	p.noteEpoch(sh.leaderEpoch, r.base, last)
 	p.end, p.next, p.lastMs = last+1, last+1, timeMs
+	if r.producers {
+		p.noteProducers(p.recent[len(p.recent)-1].bytes(), timeMs)
+	}
 	if synced {
 		p.durable = p.end
 	} else if !p.lagging {

@@ -43,8 +43,7 @@ and without a group, and topic administration. The process owns the data directo
 meanwhile; other commands given the same --data talk to it.
 
 A write is answered when it is on disk, whatever acks the client asks for. Not yet
-served, and not advertised to clients: idempotent producers and transactions (set
-enable.idempotence=false), SASL, TLS and ACLs. So --kafka takes only addresses of
+served, and not advertised to clients: transactions, SASL, TLS and ACLs. So --kafka takes only addresses of
 this machine unless --allow-remote is given.
 
 The first SIGINT or SIGTERM answers what was read, then exits 0.`,

@@ -59,7 +59,7 @@ func consume(t testing.TB, topic string, n int, opts ...kgo.Opt) map[string]int 
 func TestServerForKafkaClients(t *testing.T) {
 	w := newWorld(t)
 	p, addr := w.server("--auto-create", "3")
-	c, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.DisableIdempotentWrite(), kgo.DefaultProduceTopic("clicks"), kgo.AllowAutoTopicCreation())
+	c, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.DefaultProduceTopic("clicks"), kgo.AllowAutoTopicCreation())
 	if err != nil {
 		t.Fatal(err)
 	}
