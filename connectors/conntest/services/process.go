@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,12 +41,16 @@ type Process struct {
 	mu   sync.Mutex
 	cmd  *exec.Cmd
 	done chan struct{} // closed when cmd has ended
+	// logStart is where the log of the start that runs begins.
+	logStart int64
 }
+
+const defaultReadyTimeout = 90 * time.Second
 
 // Launch starts the command and waits until it is ready.
 func Launch(ctx context.Context, c Command) (*Process, error) {
 	if c.ReadyTimeout == 0 {
-		c.ReadyTimeout = 90 * time.Second
+		c.ReadyTimeout = defaultReadyTimeout
 	}
 	p := &Process{command: c}
 	return p, p.Start(ctx)
@@ -80,6 +85,9 @@ func (p *Process) Start(ctx context.Context) error {
 		return fmt.Errorf("starting %s: %w", p.command.Name, err)
 	}
 	defer log.Close()
+	if p.logStart, err = log.Seek(0, io.SeekEnd); err != nil {
+		return fmt.Errorf("starting %s: %w", p.command.Name, err)
+	}
 	cmd := exec.Command(p.command.Path, p.command.Args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.command.Dir, log, log
 	cmd.Env = append(os.Environ(), p.command.Env...)

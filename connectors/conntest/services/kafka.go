@@ -1,0 +1,214 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// kafkaVersion is the newest of which broker, tools, Connect and MirrorMaker are all
+// published.
+const kafkaVersion = "4.3.1"
+
+// KafkaJars returns the directory of the jars of Apache Kafka: broker, clients, the
+// command line tools, Streams, Connect and MirrorMaker.
+func KafkaJars(ctx context.Context) (dir string, err error) {
+	jar := func(artifact string) Jar {
+		return Jar{Group: "org.apache.kafka", Artifact: artifact, Version: kafkaVersion}
+	}
+	log4j := func(artifact string) Jar {
+		return Jar{Group: "org.apache.logging.log4j", Artifact: artifact, Version: "2.25.1"}
+	}
+	return Jars(ctx, "kafka", jar("kafka_2.13"), jar("kafka-tools"), jar("kafka-streams"), jar("connect-mirror"), jar("connect-file"),
+		log4j("log4j-slf4j-impl"), log4j("log4j-core"))
+}
+
+// kafkaLog sends warnings to standard error, and the line that says that the broker
+// is up.
+const kafkaLog = `status = error
+appender.c.type = Console
+appender.c.name = C
+appender.c.target = SYSTEM_ERR
+appender.c.layout.type = PatternLayout
+appender.c.layout.pattern = [%d] %p %m (%c)%n
+rootLogger.level = WARN
+rootLogger.appenderRef.c.ref = C
+logger.srv.name = kafka.server.KafkaRaftServer
+logger.srv.level = INFO
+`
+
+// KafkaOptions say which cluster to start.
+type KafkaOptions struct {
+	// Dir is the directory of the brokers' data and logs.
+	Dir string
+	// Brokers is 1 (default) or 3; of three each topic has three replicas, two of
+	// them in sync.
+	Brokers int
+	// Properties are added to each broker's.
+	Properties map[string]string
+}
+
+// Kafka is a cluster of Apache Kafka brokers, which are their own controllers.
+type Kafka struct {
+	Brokers []*KafkaBroker
+}
+
+// KafkaBroker is one of them.
+type KafkaBroker struct {
+	*Process
+	Addr string // host:port
+}
+
+// StartKafka starts the cluster and waits until every broker is up.
+func StartKafka(ctx context.Context, o KafkaOptions) (*Kafka, error) {
+	jars, err := KafkaJars(ctx)
+	if err != nil {
+		return nil, err
+	}
+	java, err := JavaPath()
+	if err != nil {
+		return nil, err
+	}
+	n := max(o.Brokers, 1)
+	ports, err := Ports(2 * n)
+	if err != nil {
+		return nil, err
+	}
+	logging := filepath.Join(o.Dir, "log4j2.properties")
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("starting Kafka: %w", err)
+	}
+	if err := os.WriteFile(logging, []byte(kafkaLog), 0o644); err != nil {
+		return nil, fmt.Errorf("starting Kafka: %w", err)
+	}
+	var voters []string
+	for i := range n {
+		voters = append(voters, fmt.Sprintf("%d@127.0.0.1:%d", i+1, ports[n+i]))
+	}
+	k := &Kafka{}
+	starting := make(chan error, n)
+	for i := range n {
+		dir := filepath.Join(o.Dir, fmt.Sprintf("broker%d", i+1))
+		addr := fmt.Sprintf("127.0.0.1:%d", ports[i])
+		file, err := writeKafkaProperties(dir, i+1, n, addr, ports[n+i], strings.Join(voters, ","), o.Properties)
+		if err != nil {
+			return nil, err
+		}
+		class := []string{"-cp", filepath.Join(jars, "*"), "-Dlog4j2.configurationFile=" + logging}
+		// Any fixed id will do: the brokers of one cluster share it.
+		format := exec.CommandContext(ctx, java, append(append(SmallJVM(128), class...), "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", file)...)
+		if err := combined(format); err != nil {
+			return nil, fmt.Errorf("formatting the storage of a Kafka broker: %w", err)
+		}
+		b := &KafkaBroker{Addr: addr, Process: &Process{}}
+		b.Process.command = Command{Name: "kafka", Dir: dir, Path: java, Args: append(append(SmallJVM(256), class...), "kafka.Kafka", file),
+			ReadyTimeout: defaultReadyTimeout, Ready: b.up}
+		k.Brokers = append(k.Brokers, b)
+		go func() { starting <- b.Start(ctx) }()
+	}
+	var errs []error
+	for range n {
+		errs = append(errs, <-starting)
+	}
+	if err := errors.Join(errs...); err != nil {
+		k.Close()
+		return nil, err
+	}
+	return k, nil
+}
+
+// up looks for the line that a broker prints once it serves. Its log holds one for
+// each time that it came up.
+func (b *KafkaBroker) up(context.Context) error {
+	log, err := os.ReadFile(b.LogPath())
+	if err != nil {
+		return err
+	}
+	if n := strings.Count(string(log[b.logStart:]), "Kafka Server started"); n == 0 {
+		return errors.New("the broker has not started")
+	}
+	return nil
+}
+
+func writeKafkaProperties(dir string, id, brokers int, addr string, controllerPort int, voters string, more map[string]string) (file string, err error) {
+	replicas, inSync := 1, 1
+	if brokers > 2 {
+		replicas, inSync = 3, 2
+	}
+	p := map[string]string{
+		"process.roles":                        "broker,controller",
+		"node.id":                              fmt.Sprint(id),
+		"controller.quorum.voters":             voters,
+		"listeners":                            fmt.Sprintf("PLAINTEXT://%s,CONTROLLER://127.0.0.1:%d", addr, controllerPort),
+		"advertised.listeners":                 "PLAINTEXT://" + addr,
+		"controller.listener.names":            "CONTROLLER",
+		"log.dirs":                             filepath.Join(dir, "data"),
+		"default.replication.factor":           fmt.Sprint(replicas),
+		"min.insync.replicas":                  fmt.Sprint(inSync),
+		"offsets.topic.num.partitions":         "4",
+		"log.cleaner.dedupe.buffer.size":       "4194304", // the default, 128 MiB, does not fit a small heap
+		"group.initial.rebalance.delay.ms":     "0",
+		"transaction.state.log.num.partitions": "4",
+	}
+	for _, topic := range []string{"transaction.state.log", "share.coordinator.state.topic"} {
+		p[topic+".replication.factor"], p[topic+".min.isr"] = fmt.Sprint(replicas), fmt.Sprint(inSync)
+	}
+	p["offsets.topic.replication.factor"] = fmt.Sprint(replicas)
+	for k, v := range more {
+		p[k] = v
+	}
+	var b strings.Builder
+	for k, v := range p {
+		fmt.Fprintf(&b, "%s=%s\n", k, v)
+	}
+	file = filepath.Join(dir, "server.properties")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("configuring a Kafka broker: %w", err)
+	}
+	if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+		return "", fmt.Errorf("configuring a Kafka broker: %w", err)
+	}
+	return file, nil
+}
+
+// Addrs are the brokers' addresses, separated by commas.
+func (k *Kafka) Addrs() string {
+	var out []string
+	for _, b := range k.Brokers {
+		out = append(out, b.Addr)
+	}
+	return strings.Join(out, ",")
+}
+
+// Close kills the brokers.
+func (k *Kafka) Close() {
+	for _, b := range k.Brokers {
+		b.Kill()
+	}
+}
+
+// KafkaTool runs a main class of Kafka's jars with args and stdin, and returns
+// what it printed.
+func KafkaTool(ctx context.Context, stdin string, class string, args ...string) (stdout string, err error) {
+	jars, err := KafkaJars(ctx)
+	if err != nil {
+		return "", err
+	}
+	java, err := JavaPath()
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, java, append(append(SmallJVM(256), "-cp", filepath.Join(jars, "*"), class), args...)...)
+	cmd.Stdin = strings.NewReader(stdin)
+	var errText strings.Builder
+	cmd.Stderr = &errText
+	out, err := cmd.Output()
+	if err != nil {
+		return string(out), fmt.Errorf("running %s: %w\n%s", class, err, tail([]byte(errText.String()), 4000))
+	}
+	return string(out), nil
+}
