@@ -342,7 +342,7 @@ func TestOffsetForLeaderEpoch(t *testing.T) {
 			wantEpoch      int32
 			end            int64
 		}{
-			{"the old epoch ends where the new one begins", 0, -1, old, 0, old, history[1].Start},
+			{"the old epoch ends with its last record", 0, -1, old, 0, old, 5},
 			{"the current one", 0, st.LeaderEpoch, st.LeaderEpoch, 0, st.LeaderEpoch, st.HighWatermark},
 			{"one of the future", 0, -1, st.LeaderEpoch + 1, 0, -1, -1},
 			{"a client behind", 0, old, old, 74, -1, -1},

@@ -8,6 +8,7 @@ const (
 	codeNoReassignment         int16 = 85
 	codeGroupSubscribedToTopic int16 = 86
 	codeInvalidUpdateVersion   int16 = 95
+	codeFetchSessionTopicID    int16 = 106
 	codeFencedMemberEpoch      int16 = 110
 	codeUnreleasedInstance     int16 = 111
 	codeUnsupportedAssignor    int16 = 112

@@ -7,9 +7,8 @@ package kafkaproto
 //   - The first batch of the first partition that has any is returned whole even
 //     if it is larger than the bounds; after that max bytes and each partition's
 //     own bound hold.
-//   - Sessions (version 7) are not served: a request for one is answered in full
-//     with session id 0, which tells the client to go on without; a request within
-//     one gets error 70.
+//   - 7 adds sessions (fetch_session.go): a request names what changes, an answer
+//     what is new.
 //   - Without transactions the last stable offset is the high watermark, and there
 //     are no aborted transactions.
 //   - 9 adds the leader epoch check; 12 is flexible; 13 names topics by id.
@@ -34,6 +33,11 @@ type fetchRequest struct {
 	minBytes, maxBytes int
 	session, epoch     int32
 	topics             []fetchTopic
+	// forgotten leave the session; byID says that topics are named by id;
+	// incremental that the session knows what the client was told.
+	forgotten   []fetchKey
+	byID        bool
+	incremental bool
 }
 
 type fetchTopic struct {
@@ -61,7 +65,7 @@ func (f *fetchRequest) parse(version int16, b []byte) error {
 	f.wait = time.Duration(r.int32()) * time.Millisecond
 	f.minBytes, f.maxBytes = int(r.int32()), int(r.int32())
 	r.int8() // isolation: without transactions both levels read the same
-	f.epoch = -1
+	f.epoch, f.byID = finalEpoch, version >= 13
 	if version >= 7 {
 		f.session, f.epoch = r.int32(), r.int32()
 	}
@@ -96,7 +100,7 @@ func (f *fetchRequest) parse(version int16, b []byte) error {
 			var t topicRef
 			t.read(&r, version >= 13)
 			for k := r.arrayLen(4); k > 0; k-- {
-				r.int32()
+				f.forgotten = append(f.forgotten, fetchKey{t, r.int32()})
 			}
 			r.tags()
 		}
@@ -115,18 +119,14 @@ func serveFetch(c *call) (*reply, error) {
 	}
 	c.body = nil
 	c.settled()
-	code := codeNone
-	switch {
-	case req.session != 0:
-		code = codeSessionIDNotFound
-	case req.epoch > 0:
-		code = codeInvalidSessionEpoch
-	default:
+	code := c.s.sessions.begin(&req)
+	if code == codeNone {
 		req.resolve(c)
 		if err := req.collect(c); err != nil {
 			req.release()
 			return nil, err
 		}
+		c.s.sessions.end(&req)
 	}
 	return &reply{build: func() (net.Buffers, error) { return req.answer(c, code), nil }, release: req.release}, nil
 }
@@ -237,11 +237,15 @@ func (f *fetchRequest) read(c *call) (enough bool, err error) {
 func (f *fetchRequest) release() {
 	for i := range f.topics {
 		for j := range f.topics[i].partitions {
-			if p := &f.topics[i].partitions[j]; p.lease != nil {
-				p.lease.Release()
-				p.lease = nil
-			}
+			f.topics[i].partitions[j].giveBack()
 		}
+	}
+}
+
+func (p *fetchPartition) giveBack() {
+	if p.lease != nil {
+		p.lease.Release()
+		p.lease = nil
 	}
 }
 
@@ -251,11 +255,10 @@ func (f *fetchRequest) answer(c *call, code int16) net.Buffers {
 	w.int32(0) // throttle time
 	topics := f.topics
 	if c.version >= 7 {
-		w.int16(code)
-		w.int32(0) // no session
-	}
-	if code != codeNone {
-		topics = nil
+		if w.int16(code); code != codeNone {
+			f.session, topics = 0, nil
+		}
+		w.int32(f.session)
 	}
 	w.arrayLen(len(topics))
 	for i := range topics {
@@ -271,15 +274,20 @@ func (f *fetchRequest) answer(c *call, code int16) net.Buffers {
 	return w.frame()
 }
 
-func (p *fetchPartition) write(w *writer, version int16) {
-	high, start := int64(-1), int64(-1)
-	if p.lease != nil {
-		high, start = p.lease.HighWatermark, p.lease.Start
+// bounds are the high watermark, the last stable offset and the first offset.
+func (p *fetchPartition) bounds() (high, stable, start int64) {
+	if p.lease == nil {
+		return -1, -1, -1
 	}
+	return p.lease.HighWatermark, p.lease.HighWatermark, p.lease.Start
+}
+
+func (p *fetchPartition) write(w *writer, version int16) {
+	high, stable, start := p.bounds()
 	w.int32(p.index)
 	w.int16(p.code)
 	w.int64(high)
-	w.int64(high) // last stable offset
+	w.int64(stable)
 	if version >= 5 {
 		w.int64(start)
 	}

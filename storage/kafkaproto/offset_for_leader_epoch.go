@@ -4,8 +4,8 @@ package kafkaproto
 // client can see whether its position was made from records that are gone.
 //
 //   - The answer names the latest epoch with records that is not after the one
-//     asked for, and the offset at which the next one begins; -1 and -1 for an
-//     epoch from the future.
+//     asked for, and the offset after its last record; -1 and -1 for an epoch from
+//     the future.
 //   - Clients check the leader epoch that they believe in (errors 74, 75). 3 adds
 //     the follower that asks, 4 is flexible.
 
@@ -51,26 +51,21 @@ func (c *call) epochEnd(id topiclog.PartitionID, p kmsg.OffsetForLeaderEpochRequ
 	out.LeaderEpoch, out.EndOffset = endOfEpoch(history, p.LeaderEpoch, st)
 }
 
-// endOfEpoch applies Kafka's rule to the epochs that have records. The current
-// one needs none to be known.
+// endOfEpoch finds where an epoch ended in the epochs that have records; the
+// current one needs none to be known. The end is that of its last record, not the
+// start of the next: offsets in between were jumped over when an unclean end took
+// records away, and a client that stands there must learn of it.
 func endOfEpoch(history []topiclog.EpochRange, epoch int32, st topiclog.PartitionState) (int32, int64) {
-	if epoch == st.LeaderEpoch {
+	if epoch == st.LeaderEpoch || len(history) == 0 {
 		return epoch, st.HighWatermark
 	}
-	found := int32(-1)
+	// Older than anything known: it ended where the known ones begin.
+	found, end := epoch, history[0].Start
 	for _, r := range history {
 		if r.LeaderEpoch > epoch {
-			if found < 0 {
-				// Older than anything known: it ended where the known ones begin.
-				found = epoch
-			}
-			return found, r.Start
+			break
 		}
-		found = r.LeaderEpoch
+		found, end = r.LeaderEpoch, r.End
 	}
-	if found < 0 {
-		// There are no records of any epoch.
-		found = epoch
-	}
-	return found, st.HighWatermark
+	return found, end
 }

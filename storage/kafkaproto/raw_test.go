@@ -193,13 +193,13 @@ func TestFetchBoundsAndErrors(t *testing.T) {
 		{"no such partition", func(f *kmsg.FetchRequest) { f.Topics[0].Partitions[0].Partition = 7 }, 0, 3},
 		{"epoch of the future", func(f *kmsg.FetchRequest) { f.Topics[0].Partitions[0].CurrentLeaderEpoch = 99 }, 0, 75},
 		{"unknown session", func(f *kmsg.FetchRequest) { f.SessionID = 12; f.SessionEpoch = 3 }, 70, 0},
-		{"epoch without a session", func(f *kmsg.FetchRequest) { f.SessionEpoch = 3 }, 71, 0},
+		{"epoch without a session", func(f *kmsg.FetchRequest) { f.SessionEpoch = 3 }, 70, 0},
 		{"asking for a session", func(f *kmsg.FetchRequest) { f.SessionEpoch = 0 }, 0, 0},
 	} {
 		req := fetchRequest(topic, 0, time.Minute, 1<<20)
 		x.edit(req)
 		got := ask[*kmsg.FetchResponse](t, c, req, 11)
-		if got.ErrorCode != x.top || got.SessionID != 0 {
+		if got.ErrorCode != x.top || (got.SessionID != 0) != (req.SessionEpoch == 0) {
 			t.Errorf("%s: code %d, session %d", x.what, got.ErrorCode, got.SessionID)
 		}
 		if x.top == 0 && got.Topics[0].Partitions[0].ErrorCode != x.part {

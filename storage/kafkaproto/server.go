@@ -67,6 +67,7 @@ type Server struct {
 	cancel   context.CancelFunc
 	budget   *budget
 	groups   *groups
+	sessions *fetchSessions
 	buffers  sync.Pool // *[]byte for Produce requests
 	decoders sync.Pool // *record.Decoder
 	conns    sync.WaitGroup
@@ -105,7 +106,7 @@ func New(o Options) (*Server, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{opts: o, table: map[int16]api{}, budget: newBudget(o.MaxInFlightBytes), groups: newGroups(max(o.InitialRebalanceDelay, 0)),
-		listeners: map[net.Listener]bool{}, open: map[net.Conn]bool{}}
+		sessions: newFetchSessions(), listeners: map[net.Listener]bool{}, open: map[net.Conn]bool{}}
 	s.buffers.New = func() any { return new([]byte) }
 	s.decoders.New = func() any { return new(record.Decoder) }
 	for _, a := range apis() {
