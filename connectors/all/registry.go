@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/connectors/format/csvfmt"
 	"github.com/millrace/millrace/connectors/format/jsonfmt"
 	"github.com/millrace/millrace/connectors/format/parquetfmt"
+	"github.com/millrace/millrace/connectors/hdfs"
 	"github.com/millrace/millrace/connectors/kafka"
 	"github.com/millrace/millrace/connectors/logtopic"
 	"github.com/millrace/millrace/connectors/print"
@@ -26,7 +27,8 @@ type Deps struct {
 	// Log is the open log of connector 'log'; nil: its tables can be checked
 	// and not opened.
 	Log *client.Client
-	// FS is the filesystem of connector 'filesystem'; nil: the system's.
+	// FS is the filesystem of connector 'filesystem', and where files on their
+	// way to HDFS lie; nil: the system's.
 	FS vfs.FS
 	// Pools are shared by all Parquet files being written; nil: new ones.
 	Pools *parquetfmt.Pools
@@ -56,7 +58,7 @@ func Registry(d Deps) (*connector.Registry, error) {
 	r, err := connector.NewRegistry(
 		logtopic.New(d.Log, Formats()...),
 		kafka.New(Formats()...),
-		filesystem.New(d.FS, d.Pools, Formats()...),
+		filesystem.New(d.FS, d.Pools, Formats()...).With(hdfs.NewScheme(d.FS, nil)),
 		datagen.New(d.Clock),
 		print.New(d.Stdout, d.Stderr),
 		blackhole.New(),

@@ -80,6 +80,9 @@ func (s *Sink) publish(a connector.Artifact, p payload) error {
 		case !errors.Is(err, vfs.ErrNotExist):
 			return err
 		}
+		// The source went, or the partition's directory: somebody may drop old
+		// partitions while the job runs.
+		s.forget()
 	}
 	err := s.isPublished(final, p)
 	if errors.Is(err, vfs.ErrNotExist) {

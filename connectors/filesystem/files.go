@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/millrace/millrace/connectors/format"
@@ -51,24 +52,14 @@ func (s *Source) list(ctx context.Context) ([]*dataFile, error) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		names, err := s.fs.List(dir)
+		infos, err := listInfo(s.fs, dir)
 		if err != nil {
-			return fmt.Errorf("listing %s: %w", dir, err)
+			return fmt.Errorf("listing %s: %w", s.prefix+dir, err)
 		}
-		for _, n := range names {
-			if hidden(n) {
-				continue
-			}
-			full, r := s.fs.Join(dir, n), n
+		for _, info := range infos {
+			full, r := s.fs.Join(dir, info.Name()), info.Name()
 			if rel != "" {
-				r = rel + "/" + n
-			}
-			info, err := s.fs.Stat(full)
-			if errors.Is(err, vfs.ErrNotExist) {
-				continue
-			}
-			if err != nil {
-				return fmt.Errorf("looking at %s: %w", full, err)
+				r = rel + "/" + r
 			}
 			if info.IsDir() {
 				if err := walk(full, r); err != nil {
@@ -90,15 +81,57 @@ func (s *Source) list(ctx context.Context) ([]*dataFile, error) {
 		// A table that nobody has written yet is empty.
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("looking at %s: %w", s.dir, err)
+		return nil, fmt.Errorf("looking at %s: %w", s.prefix+s.dir, err)
 	case !info.IsDir():
 		if len(s.partNames) > 0 {
-			return nil, fmt.Errorf("%s is a file; a partitioned table is a directory", s.dir)
+			return nil, fmt.Errorf("%s is a file; a partitioned table is a directory", s.prefix+s.dir)
 		}
 		return []*dataFile{{rel: "", size: info.Size(), modMillis: info.ModTime().UnixMilli(), modNanos: info.ModTime().UnixNano()}}, nil
 	}
 	return files, walk(s.dir, "")
 }
+
+// infoLister is a filesystem that describes the names of a directory in one
+// call.
+type infoLister interface {
+	ListInfo(dir string) ([]vfs.FileInfo, error)
+}
+
+// listInfo describes what is in a directory and not hidden, sorted by name.
+func listInfo(fsys vfs.FS, dir string) ([]vfs.FileInfo, error) {
+	if l, ok := fsys.(infoLister); ok {
+		infos, err := l.ListInfo(dir)
+		return slices.DeleteFunc(infos, func(i vfs.FileInfo) bool { return hidden(i.Name()) }), err
+	}
+	names, err := fsys.List(dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []vfs.FileInfo
+	for _, n := range names {
+		if hidden(n) {
+			continue
+		}
+		info, err := fsys.Stat(fsys.Join(dir, n))
+		if errors.Is(err, vfs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, named{info, n})
+	}
+	return out, nil
+}
+
+// named is a FileInfo under the name that was listed: a filesystem may describe
+// a link by the name of what it leads to.
+type named struct {
+	vfs.FileInfo
+	name string
+}
+
+func (n named) Name() string { return n.name }
 
 // place finds the partition of a file from its path. A file that lies in none
 // is refused rather than skipped.
@@ -108,18 +141,18 @@ func (s *Source) place(f *dataFile) error {
 	}
 	i := strings.LastIndexByte(f.rel, '/')
 	if i < 0 {
-		return fmt.Errorf("%s lies in no partition directory (%s=.../)", s.full(f), strings.Join(s.partNames, "=.../"))
+		return fmt.Errorf("%s lies in no partition directory (%s=.../)", s.shown(f), strings.Join(s.partNames, "=.../"))
 	}
 	vals, err := parsePartition(f.rel[:i], s.opts.defaultName)
 	if err != nil {
-		return fmt.Errorf("%s: %w", s.full(f), err)
+		return fmt.Errorf("%s: %w", s.shown(f), err)
 	}
 	if len(vals) != len(s.partNames) {
-		return fmt.Errorf("%s lies in %d partition directories, the table has %d", s.full(f), len(vals), len(s.partNames))
+		return fmt.Errorf("%s lies in %d partition directories, the table has %d", s.shown(f), len(vals), len(s.partNames))
 	}
 	for k, v := range vals {
 		if v.name != s.partNames[k] {
-			return fmt.Errorf("%s lies in partition %s, the table's column is %s", s.full(f), v.name, s.partNames[k])
+			return fmt.Errorf("%s lies in partition %s, the table's column is %s", s.shown(f), v.name, s.partNames[k])
 		}
 	}
 	f.partition = f.rel[:i]
@@ -133,15 +166,18 @@ func (s *Source) full(f *dataFile) string {
 	return s.fs.Join(append([]string{s.dir}, strings.Split(f.rel, "/")...)...)
 }
 
+// shown is a file's path as users write it.
+func (s *Source) shown(f *dataFile) string { return s.prefix + s.full(f) }
+
 // open opens a listed file and checks that it is still the one that was listed.
 func (s *Source) open(f *dataFile) (vfs.File, error) {
 	h, err := s.fs.Open(s.full(f))
 	if err != nil {
-		return nil, fmt.Errorf("opening %s: %w", s.full(f), err)
+		return nil, fmt.Errorf("opening %s: %w", s.shown(f), err)
 	}
 	info, err := h.Stat()
 	if err == nil && (info.Size() != f.size || info.ModTime().UnixNano() != f.modNanos) {
-		err = fmt.Errorf("%s has changed since it was listed", s.full(f))
+		err = fmt.Errorf("%s has changed since it was listed", s.shown(f))
 	}
 	if err != nil {
 		h.Close()
@@ -160,13 +196,13 @@ func (s *Source) splits(f *dataFile) ([][2]int64, error) {
 	defer h.Close()
 	if s.opts.format != formatParquet {
 		if err := s.checkHead(h, f.size); err != nil {
-			return nil, fmt.Errorf("%s cannot be read as %s: %w", s.full(f), s.opts.format, err)
+			return nil, fmt.Errorf("%s cannot be read as %s: %w", s.shown(f), s.opts.format, err)
 		}
 		return [][2]int64{{0, f.size}}, nil
 	}
 	p, err := parquetfmt.OpenFile(h, f.size)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", s.full(f), err)
+		return nil, fmt.Errorf("reading %s: %w", s.shown(f), err)
 	}
 	var out [][2]int64
 	for _, g := range p.RowGroups() {

@@ -12,11 +12,14 @@ import (
 
 // Names in a table's directory; see the package comment.
 const (
-	stagingDir   = ".staging"
-	ownerFile    = "owner"
-	fencedSuffix = ".fenced"
-	openPrefix   = "open-"
-	partPrefix   = "part-"
+	stagingDir = ".staging"
+	ownerFile  = "owner"
+	// ownerRecordFile is the record in the directory ownerFile of filesystems
+	// without hard links.
+	ownerRecordFile = "record"
+	fencedSuffix    = ".fenced"
+	openPrefix      = "open-"
+	partPrefix      = "part-"
 )
 
 // laneDir is a lane's (or keyed subtask's) directory below .staging.

@@ -37,11 +37,11 @@ func (s *Sink) claim() error {
 	if err := s.durableDir(dir); err != nil {
 		return fmt.Errorf("making %s: %w", dir, err)
 	}
-	name := s.fs.Join(dir, ownerFile)
+	name := s.ownerName()
 	mine := recordOf(s.owner)
 	have, err := readOwner(s.fs, name)
 	if errors.Is(err, vfs.ErrNotExist) {
-		err = s.createOwner(dir, name, mine)
+		err = s.createOwner(dir, mine)
 		if !errors.Is(err, vfs.ErrExist) {
 			return err
 		}
@@ -49,7 +49,7 @@ func (s *Sink) claim() error {
 		have, err = readOwner(s.fs, name)
 	}
 	if err != nil {
-		return fmt.Errorf("reading owner of %s: %w", s.dir, err)
+		return fmt.Errorf("reading owner of %s: %w", s.prefix+s.dir, err)
 	}
 	same := have.Job == mine.Job && have.DataDirectory == mine.DataDirectory
 	switch {
@@ -66,11 +66,11 @@ func (s *Sink) claim() error {
 			return err
 		}
 		if err := vfs.WriteFileAtomic(s.fs, name, b); err != nil {
-			return fmt.Errorf("writing owner of %s: %w", s.dir, err)
+			return fmt.Errorf("writing owner of %s: %w", s.prefix+s.dir, err)
 		}
 		return nil
 	}
-	return &connector.OwnedError{Location: s.dir, Owner: have.String()}
+	return &connector.OwnedError{Location: s.prefix + s.dir, Owner: have.String()}
 }
 
 // cutOffOthers renames the staging directories of other jobs, so that a
@@ -86,7 +86,7 @@ func (s *Sink) cutOffOthers(dir string) error {
 		if err != nil {
 			return fmt.Errorf("looking at %s: %w", old, err)
 		}
-		if !info.IsDir() || n == s.owner.Job.String() || strings.Contains(n, fencedSuffix) {
+		if !info.IsDir() || n == s.owner.Job.String() || strings.HasPrefix(n, ownerFile) || strings.Contains(n, fencedSuffix) {
 			continue
 		}
 		// A job may be cut off more than once.
@@ -110,29 +110,28 @@ func (s *Sink) cutOffOthers(dir string) error {
 	return s.fs.SyncDir(dir)
 }
 
+// ownerName is the record's path: a file, or a file in a directory of that name
+// where only the renaming of directories can be exclusive.
+func (s *Sink) ownerName() string {
+	if s.linkless {
+		return s.fs.Join(s.dir, stagingDir, ownerFile, ownerRecordFile)
+	}
+	return s.fs.Join(s.dir, stagingDir, ownerFile)
+}
+
 // createOwner creates the record exclusively and whole: it is written under
-// another name, synced, and linked.
-func (s *Sink) createOwner(dir, name string, r ownerRecord) error {
+// another name, synced, and linked; without links it is written into another
+// directory, and that renamed.
+func (s *Sink) createOwner(dir string, r ownerRecord) error {
 	b, err := r.encode()
 	if err != nil {
 		return err
 	}
 	tmp := s.fs.Join(dir, ownerFile+"-"+strings.ReplaceAll(r.Job, "-", "")+"-"+epochName(r.JobEpoch))
-	f, err := s.fs.Create(tmp)
-	if err != nil {
-		return fmt.Errorf("creating owner record: %w", err)
-	}
-	if _, err = f.Write(b); err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = s.fs.Link(tmp, name)
-	}
-	if rerr := s.fs.Remove(tmp); err == nil {
-		err = rerr
+	if s.linkless {
+		err = s.createOwnerDir(tmp, s.fs.Join(dir, ownerFile), b)
+	} else {
+		err = s.linkOwner(tmp, s.ownerName(), b)
 	}
 	if err == nil {
 		err = s.fs.SyncDir(dir)
@@ -141,6 +140,49 @@ func (s *Sink) createOwner(dir, name string, r ownerRecord) error {
 		return fmt.Errorf("creating owner record: %w", err)
 	}
 	return nil
+}
+
+func (s *Sink) linkOwner(tmp, name string, record []byte) error {
+	err := s.writeWhole(tmp, record)
+	if err == nil {
+		err = s.fs.Link(tmp, name)
+	}
+	if rerr := s.fs.Remove(tmp); err == nil {
+		err = rerr
+	}
+	return err
+}
+
+func (s *Sink) createOwnerDir(tmp, name string, record []byte) error {
+	if err := s.fs.MkdirAll(tmp); err != nil {
+		return err
+	}
+	if err := s.writeWhole(s.fs.Join(tmp, ownerRecordFile), record); err != nil {
+		return err
+	}
+	err := s.fs.RenameNoReplace(tmp, name)
+	if errors.Is(err, vfs.ErrExist) {
+		// Another process was faster; ours is garbage.
+		if rerr := s.fs.RemoveAll(tmp); rerr != nil {
+			return rerr
+		}
+	}
+	return err
+}
+
+// writeWhole writes and syncs a file.
+func (s *Sink) writeWhole(name string, b []byte) error {
+	f, err := s.fs.Create(name)
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(b); err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
 }
 
 func (r ownerRecord) encode() ([]byte, error) {
@@ -171,13 +213,13 @@ func readOwner(fsys vfs.FS, name string) (ownerRecord, error) {
 
 // owned checks that the table still belongs to this process's epoch of the job.
 func (s *Sink) owned() error {
-	have, err := readOwner(s.fs, s.fs.Join(s.dir, stagingDir, ownerFile))
+	have, err := readOwner(s.fs, s.ownerName())
 	if err != nil {
-		return fmt.Errorf("reading owner of %s: %w", s.dir, err)
+		return fmt.Errorf("reading owner of %s: %w", s.prefix+s.dir, err)
 	}
 	mine := recordOf(s.owner)
 	if have.Job != mine.Job || have.DataDirectory != mine.DataDirectory || have.JobEpoch != mine.JobEpoch {
-		return fmt.Errorf("%w: %s belongs to %s", connector.ErrFenced, s.dir, have)
+		return fmt.Errorf("%w: %s belongs to %s", connector.ErrFenced, s.prefix+s.dir, have)
 	}
 	return nil
 }

@@ -15,11 +15,14 @@ import (
 
 // Sink writes one table. It is safe for concurrent use.
 type Sink struct {
-	fs    vfs.FS
-	dir   string
-	owner connector.Owner
-	table *connector.Table
-	opts  tableOptions
+	fs       vfs.FS
+	dir      string
+	prefix   string // of names that people see
+	linkless bool   // see place
+	release  func() error
+	owner    connector.Owner
+	table    *connector.Table
+	opts     tableOptions
 
 	// Columns of the batches: fields are what goes into files, columns their
 	// places in the batch, partCols the places of the partition keys.
@@ -45,17 +48,22 @@ var (
 )
 
 // OpenSink implements connector.SinkConnector.
-func (c *Connector) OpenSink(_ context.Context, t *connector.Table, o connector.Owner) (connector.Sink, error) {
+func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connector.Owner) (connector.Sink, error) {
 	opts, err := c.tableOptions(t)
 	if err != nil {
 		return nil, err
 	}
-	s := &Sink{fs: c.fs, dir: opts.path, owner: o, table: t, opts: opts, durable: map[string]bool{}, fenced: map[string]uint64{}, swept: map[string]uint64{}}
-	if err := s.bind(c); err != nil {
+	at, err := c.place(ctx, t.Options)
+	if err != nil {
 		return nil, err
 	}
-	if err := s.claim(); err != nil {
-		return nil, err
+	s := &Sink{fs: at.fs, dir: at.dir, prefix: at.prefix, linkless: at.linkless, release: at.release, owner: o, table: t, opts: opts, durable: map[string]bool{}, fenced: map[string]uint64{}, swept: map[string]uint64{}}
+	err = s.bind(c)
+	if err == nil {
+		err = s.claim()
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.release())
 	}
 	return s, nil
 }
@@ -121,7 +129,7 @@ func (s *Sink) Roll() connector.RollPolicy {
 
 // Close implements connector.Sink. The owner record stays: it says whose the
 // files are.
-func (s *Sink) Close() error { return nil }
+func (s *Sink) Close() error { return s.release() }
 
 // MaxEpoch implements connector.Sink.
 func (s *Sink) MaxEpoch(_ context.Context, lane connector.LaneID) (uint64, error) {
@@ -178,6 +186,13 @@ func (s *Sink) durableDir(dir string) error {
 	}
 	s.mu.Unlock()
 	return nil
+}
+
+// forget makes durableDir look again: somebody removed a directory.
+func (s *Sink) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.durable)
 }
 
 func (s *Sink) chunk() []byte {

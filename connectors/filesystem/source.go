@@ -19,6 +19,8 @@ import (
 type Source struct {
 	fs        vfs.FS
 	dir       string
+	prefix    string // of names that people see
+	release   func() error
 	table     *connector.Table
 	opts      tableOptions
 	partNames []string
@@ -41,31 +43,43 @@ var (
 )
 
 // OpenSource implements connector.SourceConnector.
-func (c *Connector) OpenSource(_ context.Context, t *connector.Table) (connector.Source, error) {
+func (c *Connector) OpenSource(ctx context.Context, t *connector.Table) (connector.Source, error) {
 	opts, err := c.tableOptions(t)
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{fs: c.fs, dir: opts.path, table: t, opts: opts, known: map[connector.UUID]*listed{}}
+	s := &Source{table: t, opts: opts, known: map[connector.UUID]*listed{}}
+	if err := s.bind(c); err != nil {
+		return nil, err
+	}
+	at, err := c.place(ctx, t.Options)
+	if err != nil {
+		return nil, err
+	}
+	s.fs, s.dir, s.prefix, s.release = at.fs, at.dir, at.prefix, at.release
+	return s, nil
+}
+
+// bind checks the columns and finds the format.
+func (s *Source) bind(c *Connector) (err error) {
+	t := s.table
 	for _, k := range t.PartitionKeys {
 		col := t.Columns[k]
 		if !partitionType(col.Type) {
-			return nil, fmt.Errorf("column %s: a table cannot be partitioned by %s (not_yet: only strings, integers, BOOLEAN and DATE)", col.Name, col.Type)
+			return fmt.Errorf("column %s: a table cannot be partitioned by %s (not_yet: only strings, integers, BOOLEAN and DATE)", col.Name, col.Type)
 		}
 		s.partNames = append(s.partNames, col.Name)
 	}
 	for _, col := range t.Columns {
 		if col.Metadata != "" && !knownMetadata(col.Metadata) {
-			return nil, fmt.Errorf("column %s: no metadata %q; there is file.path, file.name, file.size, file.modification-time", col.Name, col.Metadata)
+			return fmt.Errorf("column %s: no metadata %q; there is file.path, file.name, file.size, file.modification-time", col.Name, col.Metadata)
 		}
 	}
-	if opts.format != formatParquet {
-		s.format = c.formats[opts.format]
-		if s.policy, err = s.format.Policy(format.FromValues(t.Options, "")); err != nil {
-			return nil, err
-		}
+	if s.opts.format != formatParquet {
+		s.format = c.formats[s.opts.format]
+		s.policy, err = s.format.Policy(format.FromValues(t.Options, ""))
 	}
-	return s, nil
+	return err
 }
 
 func metadataColumns() []connector.MetadataColumn {
@@ -102,7 +116,7 @@ func (s *Source) Partitions(ctx context.Context) ([]connector.Partition, error) 
 			return nil, err
 		}
 		for i := range l.splits {
-			parts = append(parts, connector.Partition{TopicID: f.topic(), Topic: s.full(f), ID: int32(i)})
+			parts = append(parts, connector.Partition{TopicID: f.topic(), Topic: s.shown(f), ID: int32(i)})
 		}
 	}
 	return parts, nil
@@ -214,7 +228,7 @@ func (s *Source) DecodeErrors() (connector.OnError, func(string) bool) {
 }
 
 // Close implements connector.Source.
-func (s *Source) Close() error { return nil }
+func (s *Source) Close() error { return s.release() }
 
 // Open implements connector.Source.
 func (s *Source) Open(ctx context.Context, splits []connector.Split, columns []int, _ func()) (connector.Reader, error) {
@@ -369,14 +383,14 @@ func (r *reader) constants(b *batch.Batch, f *dataFile, n int) error {
 		}
 		for _, k := range r.keys {
 			if err := constant(&b.Cols[k.out], r.schema.Fields[k.out].Type, n, vals[k.index]); err != nil {
-				return fmt.Errorf("%s: %w", r.source.full(f), err)
+				return fmt.Errorf("%s: %w", r.source.shown(f), err)
 			}
 		}
 	}
 	for _, m := range r.meta {
 		v := &b.Cols[m.out]
 		v.Reset(r.schema.Fields[m.out].Type, 0)
-		full := r.source.full(f)
+		full := r.source.shown(f)
 		switch {
 		case m.key == "file.path" && v.Type.IsString():
 			format.AppendString(v, full)

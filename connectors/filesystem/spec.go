@@ -44,6 +44,7 @@ const (
 // Connector is the connector `filesystem`. It has no state besides its parts.
 type Connector struct {
 	fs      vfs.FS
+	schemes map[string]Scheme
 	formats map[string]format.Format
 	pools   *parquetfmt.Pools
 	spec    connector.Spec
@@ -56,7 +57,7 @@ func New(fsys vfs.FS, pools *parquetfmt.Pools, formats ...format.Format) *Connec
 	if pools == nil {
 		pools = parquetfmt.NewPools(0)
 	}
-	c := &Connector{fs: fsys, formats: map[string]format.Format{}, pools: pools}
+	c := &Connector{fs: fsys, schemes: map[string]Scheme{}, formats: map[string]format.Format{}, pools: pools}
 	specs := []connector.FormatSpec{parquetfmt.Spec()}
 	for _, f := range formats {
 		spec := f.Spec()
@@ -71,13 +72,16 @@ func New(fsys vfs.FS, pools *parquetfmt.Pools, formats ...format.Format) *Connec
 			"Names that start with `.` or `_` are never read. When a partition is complete a `_SUCCESS` file is written into it.\n\n" +
 			"Reading back: each row group of a Parquet file, and each text file, is a split; files are listed with their length and time, and a file that changes afterwards is an error.",
 		Source: true, Sink: true, Bounded: true,
-		Options:     options(),
+		Options:     c.options(),
 		Formats:     specs,
 		Metadata:    metadataColumns(),
 		Changelog:   connector.InsertOnly,
 		Partitioned: true,
 		Guarantee:   "Exactly once: files are sealed, named in the ledger, then renamed without replacing.",
-		Validate:    validate,
+		Validate:    c.validate,
+		RefusedFormats: map[string]string{
+			"orc": "not_yet: ORC is not written or read; Parquet holds the same types and every engine reads it",
+		},
 	}
 	return c
 }
@@ -85,7 +89,7 @@ func New(fsys vfs.FS, pools *parquetfmt.Pools, formats ...format.Format) *Connec
 // Spec implements connector.Connector.
 func (c *Connector) Spec() *connector.Spec { return &c.spec }
 
-func options() []connector.Option {
+func (c *Connector) options() []connector.Option {
 	notYet := func(what string) func(string) error {
 		return func(string) error { return fmt.Errorf("not_yet: %s", what) }
 	}
@@ -98,8 +102,8 @@ func options() []connector.Option {
 		}
 	}
 	return []connector.Option{
-		{Key: keyPath, Type: connector.OptString, Required: true, Check: checkPath,
-			Doc: "The table's directory: an absolute or relative path, or a `file://` URL."},
+		{Key: keyPath, Type: connector.OptString, Required: true, Check: c.checkPath,
+			Doc: "The table's directory: an absolute or relative path, a `file://` URL, or `hdfs://host:port/dir` (see [HDFS](hdfs.md))."},
 		{Key: keyDefaultName, Type: connector.OptString, Default: "__HIVE_DEFAULT_PARTITION__", Check: checkDefaultName,
 			Doc: "The directory name that stands for NULL and for the empty string in a partition column."},
 		{Key: keyFileSize, Type: connector.OptBytes, Default: "128MB", Doc: "A file is sealed when it has this size."},
@@ -131,7 +135,10 @@ func options() []connector.Option {
 	}
 }
 
-func validate(v connector.Values) error {
+func (c *Connector) validate(v connector.Values) error {
+	if err := c.validateScheme(v); err != nil {
+		return err
+	}
 	if v.Has(keyFormatter) && !v.Has(keyPattern) {
 		return &connector.OptionError{Key: keyFormatter, Message: "'" + keyFormatter + "' has no effect without '" + keyPattern + "'"}
 	}
@@ -141,16 +148,6 @@ func validate(v connector.Values) error {
 	}
 	if v.Bytes(keyFileSize) <= 0 {
 		return &connector.OptionError{Key: keyFileSize, OnValue: true, Message: "files cannot be sealed at 0 bytes"}
-	}
-	return nil
-}
-
-func checkPath(s string) error {
-	if s == "" {
-		return errors.New("the path is empty")
-	}
-	if scheme, _, ok := strings.Cut(s, "://"); ok && scheme != "file" {
-		return fmt.Errorf("not_yet: paths of scheme %q; only local paths are supported", scheme)
 	}
 	return nil
 }
@@ -186,7 +183,6 @@ func checkPolicy(s string) error {
 
 // tableOptions are a table's options, read once.
 type tableOptions struct {
-	path        string
 	format      string
 	defaultName string
 	rollBytes   int64
@@ -202,7 +198,6 @@ type tableOptions struct {
 func (c *Connector) tableOptions(t *connector.Table) (tableOptions, error) {
 	v := t.Options
 	o := tableOptions{
-		path:        strings.TrimPrefix(v.String(keyPath), "file://"),
 		format:      v.String("format"),
 		defaultName: v.String(keyDefaultName),
 		rollBytes:   v.Bytes(keyFileSize),
@@ -212,8 +207,6 @@ func (c *Connector) tableOptions(t *connector.Table) (tableOptions, error) {
 		success:     v.String(keySuccessName),
 		monitor:     v.Duration(keyMonitor),
 	}
-	// Names are compared and joined; "./lake/" and "lake" must be one directory.
-	o.path = c.fs.Join(o.path)
 	if o.format != formatParquet && c.formats[o.format] == nil {
 		return o, &connector.OptionError{Key: "format", OnValue: true, Message: fmt.Sprintf("format %q cannot be used in files", o.format)}
 	}

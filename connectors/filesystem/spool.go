@@ -1,6 +1,7 @@
 package filesystem
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -141,7 +142,7 @@ func (p *spool) put(f vfs.File, chunk []byte) error {
 
 // finish writes out everything, makes the file durable and compares its
 // length with what was taken.
-func (p *spool) finish() error {
+func (p *spool) finish(ctx context.Context) error {
 	if err := p.push(); err != nil {
 		return err
 	}
@@ -159,8 +160,15 @@ func (p *spool) finish() error {
 		return err
 	}
 	if err == nil {
-		if err = f.Sync(); err != nil {
+		switch err = syncFile(ctx, f); {
+		case errors.Is(err, vfs.ErrNotExist):
+			// Invariant 9: the attempt's directory is gone, and the filesystem
+			// is one that makes files when they are whole.
+			err = fmt.Errorf("%w: %s: %w", connector.ErrFenced, p.sink.fs.Dir(p.name), err)
+		case err != nil:
 			err = fmt.Errorf("syncing staged file: %w", err)
+		default:
+			p.name = f.Name()
 		}
 	}
 	if err == nil {
@@ -177,6 +185,18 @@ func (p *spool) finish() error {
 	return err
 }
 
+// contextSyncer is a file whose Sync takes long.
+type contextSyncer interface {
+	SyncContext(ctx context.Context) error
+}
+
+func syncFile(ctx context.Context, f vfs.File) error {
+	if c, ok := f.(contextSyncer); ok {
+		return c.SyncContext(ctx)
+	}
+	return f.Sync()
+}
+
 // abort stops writing and drops the file.
 func (p *spool) abort() {
 	p.mu.Lock()
@@ -191,6 +211,9 @@ func (p *spool) abort() {
 	if f != nil {
 		// The file is garbage either way; the next sweep removes what stays.
 		_ = f.Close()
-		_ = p.sink.fs.Remove(p.name)
+		if !p.sink.linkless {
+			// Elsewhere a file that was not synced has no name yet.
+			_ = p.sink.fs.Remove(p.name)
+		}
 	}
 }

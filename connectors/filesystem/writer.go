@@ -348,7 +348,7 @@ func (w *Writer) seal(ctx context.Context, r connector.SealRequest) (connector.A
 			return none, err
 		}
 	}
-	if err := f.spool.finish(); err != nil {
+	if err := f.spool.finish(ctx); err != nil {
 		f.abort()
 		return none, err
 	}
@@ -362,7 +362,7 @@ func (w *Writer) seal(ctx context.Context, r connector.SealRequest) (connector.A
 	if part != "" {
 		p.final = part + "/" + base
 	}
-	return connector.Artifact{Header: r.Header, Bytes: p.bytes, Location: w.sink.path(p.final), Payload: p.encode()}, nil
+	return connector.Artifact{Header: r.Header, Bytes: p.bytes, Location: w.sink.prefix + w.sink.path(p.final), Payload: p.encode()}, nil
 }
 
 // gone turns "no such file" in the attempt's directory into ErrFenced.

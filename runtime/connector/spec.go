@@ -20,9 +20,11 @@ type Option struct {
 	// Key is the full key, e.g. "sink.rolling-policy.file-size"; one that ends
 	// in '*' declares a family, e.g. "fields.*" .
 	Key string
-	// Type, and Enum for OptEnum.
-	Type OptionType
-	Enum []string
+	// Type, and Enum for OptEnum; Refused are values that users may expect of
+	// an OptEnum, and why they are refused.
+	Type    OptionType
+	Enum    []string
+	Refused map[string]string
 	// Default is the value when the key is absent; "" is no default.
 	Default string
 	// Required makes absence an error.
@@ -87,6 +89,9 @@ type Spec struct {
 	Options []Option
 	// Formats that 'format' may name; empty: the connector has no format.
 	Formats []FormatSpec
+	// RefusedFormats are names of formats that users may expect, and why they
+	// are refused.
+	RefusedFormats map[string]string
 	// DefaultFormat is used when 'format' is absent; "" makes it required.
 	DefaultFormat string
 	Metadata      []MetadataColumn

@@ -50,7 +50,7 @@ func (s *Spec) options(format string) []Option {
 	if len(s.Formats) == 0 {
 		return opts
 	}
-	f := Option{Key: "format", Type: OptEnum, Default: s.DefaultFormat, Required: s.DefaultFormat == "", Doc: "How values are encoded."}
+	f := Option{Key: "format", Type: OptEnum, Default: s.DefaultFormat, Required: s.DefaultFormat == "", Refused: s.RefusedFormats, Doc: "How values are encoded."}
 	for _, x := range s.Formats {
 		f.Enum = append(f.Enum, x.Name)
 	}
@@ -160,7 +160,9 @@ func (o *Option) check(value string) error {
 	case OptBytes:
 		_, err = ParseBytes(value)
 	case OptEnum:
-		if !slices.Contains(o.Enum, value) {
+		if why := o.Refused[value]; why != "" {
+			err = errors.New(why)
+		} else if !slices.Contains(o.Enum, value) {
 			err = fmt.Errorf("%q is none of %s", value, strings.Join(o.Enum, ", "))
 		}
 	}

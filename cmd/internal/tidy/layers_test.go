@@ -67,6 +67,7 @@ var confined = map[string][]string{
 	"github.com/twmb/franz-go/pkg/kmsg":   {"connectors/kafka", "storage/kafkaproto"},
 	"github.com/ClickHouse/":              {"connectors/clickhouse"},
 	"github.com/colinmarc/hdfs":           {"connectors/hdfs"},
+	"github.com/jcmturner/gokrb5":         {"connectors/hdfs"},
 	"github.com/parquet-go/":              {"connectors/format/parquetfmt"},
 	"github.com/xitongsys/":               {"connectors/format/parquetfmt"},
 	"github.com/apache/thrift":            {"connectors/hive"},
