@@ -40,7 +40,8 @@ func serverCommand(e *Env) *cobra.Command {
 		Short: "serve the log to Kafka clients until stopped",
 		Long: `Serves the topics of the data directory to Kafka clients: producers, consumers with
 and without a group, and topic administration. The process owns the data directory
-meanwhile; other commands given the same --data talk to it.
+meanwhile; other commands given the same --data talk to it, and jobs that are started
+by run with the same --data run in it, over the same log.
 
 A write is answered when it is on disk, whatever acks the client asks for. Not yet
 served, and not advertised to clients: transactions, SASL, TLS and ACLs. So --kafka takes only addresses of
@@ -129,10 +130,10 @@ func (e *Env) serve(cmd *cobra.Command, f serverFlags) (err error) {
 // log.
 func (e *Env) openLog(ctx context.Context, command string) (*node.Node, *topiclog.Store, error) {
 	var store *topiclog.Store
-	n, err := e.openWith(ctx, command, func(log *client.Client, fsys vfs.FS) (*connector.Registry, error) {
+	n, err := e.openWith(ctx, node.Options{Command: command, RunsJobs: true, Connectors: func(log *client.Client, fsys vfs.FS) (*connector.Registry, error) {
 		store = log.Store()
 		return connectors(log, fsys)
-	})
+	}})
 	return n, store, err
 }
 

@@ -101,6 +101,8 @@ var invocations = []invocation{
 	{"sql", 0, ""},
 	{"jobs", 0, "Available Commands"},
 	{"jobs ls", 0, "job"},
+	{"jobs stop", 2, ""},
+	{"jobs stop nothing", 2, "nothing"},
 	{"jobs roll job", 2, "not running"},
 	{"jobs roll nothing", 2, "nothing"},
 	{"jobs roll", 2, ""},
