@@ -92,17 +92,39 @@ type Unnest struct {
 // Union is UNION ALL; inputs have equal schemas.
 type Union struct{}
 
-// WindowAssign adds window_start, window_end and window_time of the tumbling
-// window that each row's time falls into.
+// WindowAssign gives each row once for every window (Tumble, Hop, Cumulate)
+// that its time falls into, with window_start, window_end and window_time added.
 type WindowAssign struct {
 	Window Window
 	Time   int
 }
 
-// Window is a tumbling window.
+// WindowKind is how time is divided into windows.
+type WindowKind uint8
+
+const (
+	// Tumble: windows of Size, one behind the other.
+	Tumble WindowKind = iota
+	// Hop: windows of Size, one beginning every Step.
+	Hop
+	// Cumulate: windows that begin as those of Tumble do and end every Step, up to
+	// Size.
+	Cumulate
+	// Session: windows of one key that end Size after their last row.
+	Session
+	// Given: the windows stand in the columns Start and End.
+	Given
+)
+
+// Window is how time is divided into windows.
 type Window struct {
-	// Size and Offset in milliseconds.
+	Kind WindowKind
+	// Size and Offset in milliseconds; of Session Size is the gap.
 	Size, Offset int64
+	// Step in milliseconds, of Hop (the slide) and Cumulate.
+	Step int64
+	// Start and End are the columns of Given.
+	Start, End int
 	// Zone is the session zone for TIMESTAMP_LTZ row time: windows align to
 	// its wall clock; nil for TIMESTAMP.
 	Zone *time.Location
@@ -139,13 +161,25 @@ type Aggregate struct {
 // WindowAggregate is GROUP BY keys, window_start, window_end. Output columns:
 // keys, aggregates, window_start, window_end, window_time.
 type WindowAggregate struct {
-	Window     Window
+	Window Window
+	// Time is the row time column; -1: none, which Given windows allow.
 	Time       int
 	Keys       []int
 	Aggregates []Aggregate
 	// Lateness is how long, in ms, after its end a window still takes rows.
 	Lateness int64
 	Late     LateRows
+}
+
+// HoldMillis is how long after a window's end its rows can still come, so that
+// results are held back. Of Session it is the lateness and the gap: a row is
+// late when its own window, from it to the gap behind it, has ended, and may
+// until then belong to a session that ends with it.
+func (w *WindowAggregate) HoldMillis() int64 {
+	if w.Window.Kind == Session {
+		return w.Lateness + w.Window.Size
+	}
+	return w.Lateness
 }
 
 // LateRows is 'window.late-rows'.

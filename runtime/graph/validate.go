@@ -173,6 +173,9 @@ func (v *validator) op(id NodeID) error {
 			}
 		}
 	case *WindowAssign:
+		if k := op.Window.Kind; k == Session || k == Given {
+			return v.fault("windows of this kind are not of one row alone")
+		}
 		return v.window(op.Window, op.Time, v.input(0).Schema)
 	case *Exchange:
 		v.keyed[id] = true
@@ -256,6 +259,9 @@ func (v *validator) wide(op *WideMerge) error {
 		if err := v.behindExchange(i); err != nil {
 			return err
 		}
+		if op.Window.Kind != Tumble {
+			return v.fault("a wide table has tumbling windows")
+		}
 		in := v.input(i).Schema
 		if err := v.window(op.Window, b.Time, in); err != nil {
 			return err
@@ -303,8 +309,22 @@ func (v *validator) behindExchange(i int) error {
 }
 
 func (v *validator) window(w Window, time int, in *batch.Schema) error {
-	if w.Size <= 0 {
+	switch {
+	case w.Kind == Given:
+		for _, c := range []int{w.Start, w.End} {
+			if c < 0 || c >= len(in.Fields) || !in.Fields[c].Type.IsTimestamp() {
+				return v.fault("window column %d is no timestamp", c)
+			}
+		}
+		if time < 0 {
+			return nil
+		}
+	case w.Size <= 0:
 		return v.fault("window size %d ms", w.Size)
+	case (w.Kind == Hop || w.Kind == Cumulate) && (w.Step <= 0 || w.Step > w.Size):
+		return v.fault("window step %d ms of size %d ms", w.Step, w.Size)
+	case w.Kind == Cumulate && w.Size%w.Step != 0:
+		return v.fault("window size %d ms is no multiple of its step %d ms", w.Size, w.Step)
 	}
 	if time < 0 || time >= len(in.Fields) || !in.Fields[time].Type.IsTimestamp() {
 		return v.fault("row time column %d is no timestamp", time)

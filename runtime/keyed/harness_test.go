@@ -348,6 +348,7 @@ func (l *simLane) next() *lane.Handover {
 		c := p.cursor
 		c.Counts = c.Counts.Clone()
 		for _, e := range l.f.parts[i][from : from+n] {
+			b.Watermark = append(b.Watermark, max(c.Watermark, p.bound))
 			if l.s.late(l.ws, e, c.Watermark) || l.s.late(l.ws, e, p.bound) {
 				c.Counts.Late++
 			} else {
@@ -364,6 +365,9 @@ func (l *simLane) next() *lane.Handover {
 		h.Moved = append(h.Moved, lane.Moved{Partition: int32(i), Watermark: c.Watermark, Cursor: c})
 	}
 	fill(b, events)
+	if l.s.job.Batch {
+		b.Watermark = nil
+	}
 	return h
 }
 
@@ -372,7 +376,7 @@ func (s *scenario) late(ws *operator.Windows, e event, wm int64) bool {
 	if ws == nil || s.job.Batch {
 		return false
 	}
-	return watermark.Late(wm, ws.Of(e.ts*1000).EndTime, s.lateness)
+	return watermark.Late(wm, ws.Latest(e.ts*1000).EndTime, s.lateness)
 }
 
 func fill(b *batch.Batch, events []event) {

@@ -185,7 +185,7 @@ func (p *plan) finish(s *stagePlan) error {
 				s.parallelism = op.Parallelism
 			}
 		case *graph.WindowAggregate:
-			s.lateness = max(s.lateness, op.Lateness)
+			s.lateness = max(s.lateness, op.HoldMillis())
 			if op.Late.Table >= 0 && op.Late.Policy == graph.DeadLetter {
 				return &graph.NotYetError{Feature: "window.late-rows into a table"}
 			}

@@ -50,7 +50,7 @@ func (t *task) add(id graph.NodeID) error {
 	case *graph.WindowAssign:
 		p, err = operator.NewWindowAssign(op.Window, op.Time, in, n.Schema)
 	case *graph.WindowAggregate:
-		k, err = operator.NewWindowAggregate(op, in, n.Schema)
+		k, err = operator.NewAggregateOver(op, in, n.Schema)
 	case *graph.GroupAggregate:
 		k, err = operator.NewGroupAggregate(op, in, n.Schema, t.subtask)
 	case *graph.WideMerge:

@@ -61,7 +61,7 @@ func wideOracle(s *scenario) []string {
 				if late {
 					continue
 				}
-				k := windowKey{text(e.uid), start}
+				k := windowKey{text(e.uid), start, 0}
 				if groups[k] == nil {
 					groups[k] = &group{by: map[string][]versioned{}}
 				}

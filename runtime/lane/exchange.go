@@ -35,6 +35,7 @@ func (o *output) processExchange(ctx context.Context, d *drive, in *input) error
 	for _, p := range o.parts {
 		o.checkNeeds(d.ctx, p)
 	}
+	o.checkGiven()
 	o.settle(folded)
 	if err := o.buryDead(ctx, d); err != nil {
 		return err
@@ -100,11 +101,40 @@ func (o *output) handed() *batch.Batch {
 		}
 	}
 	out.Schema = o.lane.cfg.Job.Nodes[o.cfg.Nodes[0]].Schema
-	out.Watermark, out.Notes = nil, nil
+	out.Watermark, out.Notes = o.bounds(out), nil
 	for i := range out.Runs {
 		out.Runs[i].FirstNote, out.Runs[i].Notes = 0, 0
 	}
 	return out
+}
+
+// bounds are, by row, what decides for which of its windows a row is late; nil
+// where a row has but one.
+func (o *output) bounds(b *batch.Batch) []int64 {
+	if !o.exch.need.several || o.exch.need.never || o.rows.in.batch.Watermark == nil {
+		return nil
+	}
+	out := make([]int64, 0, b.Len)
+	for k, p := range o.parts {
+		for _, i := range o.sels[k] {
+			bound, idle := o.passed(p.Source(i))
+			out = append(out, max(bound, idle))
+		}
+	}
+	return out
+}
+
+// passed is how far a source row's own partition had come before it, and what
+// the stage had fired when the partition came back from idleness.
+func (o *output) passed(src int32) (own, idle int64) {
+	part := o.rows.in.batch.Runs[o.rows.runOf(src, 0)].Partition
+	own, idle = batch.NoWatermark, o.exch.bound[part]
+	if wm := o.rows.in.batch.Watermark; wm != nil {
+		// Invariant 7: the output's own watermark counts where the reader began at
+		// the position of another one.
+		own = max(wm[src], o.tracker.Next(part).Watermark)
+	}
+	return own, idle
 }
 
 // appendBatch adds the rows of b behind those of a; runs keep their order, so
@@ -163,7 +193,7 @@ func (o *output) checkNeeds(ctx *expr.Context, p *operator.Rows) {
 		})
 	}
 	o.checkArgs(ctx, p)
-	if n.time < 0 {
+	if n.time < 0 || n.given {
 		return
 	}
 	v := &p.Batch.Cols[n.time]
@@ -205,9 +235,9 @@ func truth(v *batch.Vec, i int) bool {
 // it, or, the one case that depends on time, by what the stage had fired when
 // an idle partition came back.
 func (o *output) checkTime(p *operator.Rows, v *batch.Vec, i int32) {
-	n, r := &o.exch.need, &o.rows
+	n := &o.exch.need
 	src := p.Source(i)
-	if r.fate[src] != live {
+	if o.rows.fate[src] != live {
 		return
 	}
 	if v.IsNull(int(i)) {
@@ -221,24 +251,64 @@ func (o *output) checkTime(p *operator.Rows, v *batch.Vec, i int32) {
 	if n.windows == nil || n.never {
 		return
 	}
-	span := n.windows.Of(v.Int64(int(i)))
-	code, part := batch.Code(""), r.in.batch.Runs[r.runOf(src, 0)].Partition
-	// Invariant 7: the output's own watermark counts where the reader began at
-	// the position of another one.
-	if wm := r.in.batch.Watermark; wm != nil && watermark.Late(max(wm[src], o.tracker.Next(part).Watermark), span.EndTime, n.latency) {
-		code = batch.CodeLate
-	} else if o.exch.bound[part] != batch.NoWatermark &&
-		watermark.Late(o.exch.bound[part], span.EndTime, n.latency) {
-		code = batch.CodeLateIdle
+	end := n.windows.Latest(v.Int64(int(i))).EndTime
+	own, idle := o.passed(src)
+	switch {
+	case watermark.Late(own, end, n.latency):
+		o.tooLate(src, batch.CodeLate)
+	case watermark.Late(idle, end, n.latency):
+		o.tooLate(src, batch.CodeLateIdle)
 	}
-	if code == "" {
-		return
-	}
+}
+
+func (o *output) tooLate(src int32, code batch.Code) {
 	why := rowReason{code: code}
-	if n.late == graph.DeadLetter {
+	if o.exch.need.late == graph.DeadLetter {
 		why.letter, why.message = true, "the row's window had ended"
 	}
-	r.set(src, late, why)
+	o.rows.set(src, late, why)
+}
+
+// checkGiven decides lateness where rows carry their window: a source row is late
+// when it is for all windows that it was given.
+func (o *output) checkGiven() {
+	n := &o.exch.need
+	if !n.given || n.never {
+		return
+	}
+	n.open = resizeTo(n.open, len(o.rows.fate))
+	clear(n.open)
+	o.givenEnds(func(src int32, end int64) {
+		own, idle := o.passed(src)
+		if !watermark.Late(max(own, idle), end, n.latency) {
+			n.open[src] = true
+		}
+	})
+	o.givenEnds(func(src int32, end int64) {
+		if n.open[src] {
+			return
+		}
+		code := batch.CodeLate
+		if own, _ := o.passed(src); !watermark.Late(own, end, n.latency) {
+			code = batch.CodeLateIdle
+		}
+		o.tooLate(src, code)
+	})
+}
+
+// givenEnds gives the ends of the windows that live source rows carry.
+func (o *output) givenEnds(f func(src int32, end int64)) {
+	for _, p := range o.parts {
+		each(p, func(i int32) {
+			src := p.Source(i)
+			if o.rows.fate[src] != live {
+				return
+			}
+			if end, ok := o.exch.need.windows.EndTimeOf(p.Batch, int(i)); ok {
+				f(src, end)
+			}
+		})
+	}
 }
 
 // rejoin makes idle partitions of the batch active again before anything of

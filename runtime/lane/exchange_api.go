@@ -77,7 +77,8 @@ type Inlet interface {
 type Handover struct {
 	// Batch are the rows: the exchange node's input columns, with Runs,
 	// OffsetDelta and RowIndex, so that (topic, partition, offset, row index)
-	// orders them. Watermark is nil.
+	// orders them. Watermark is nil, except where a row may be late for some of
+	// its windows: then it is what decides that, by row.
 	Batch *batch.Batch
 	// Sel are the rows that go over; nil: all.
 	Sel batch.Sel

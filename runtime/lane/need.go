@@ -19,6 +19,12 @@ type need struct {
 	latency int64
 	late    graph.ErrorPolicy
 	never   bool // batch mode: nothing is late
+	// given: the windows stand in columns, and a source row may have several.
+	given bool
+	open  []bool // by source row: one of its windows takes it
+	// several: a row may be late for some of its windows, which the stage decides
+	// by the watermark that goes over with it.
+	several bool
 	// args are what the stage evaluates; errors there fail a row where filters
 	// let it through. Bare columns are in keys.
 	args *expr.Program
@@ -50,7 +56,12 @@ func newNeed(job *graph.Job, exchange graph.NodeID, stage *graph.Node) (need, er
 		if op.Late.Table >= 0 && op.Late.Policy == graph.DeadLetter {
 			return n, &graph.NotYetError{Feature: "window.late-rows into a table"}
 		}
-		n.windows, err = operator.NewWindows(op.Window, in.Fields[op.Time].Type)
+		n.windows, err = operator.WindowsOver(op.Window, in, op.Time)
+		n.given = op.Window.Kind == graph.Given
+		n.several = n.given || op.Window.Kind == graph.Hop || op.Window.Kind == graph.Cumulate
+		if n.given {
+			n.keys = append(n.keys, op.Window.Start, op.Window.End)
+		}
 	case *graph.GroupAggregate:
 		n.keys = append(n.keys, op.Keys...)
 		aggs = op.Aggregates

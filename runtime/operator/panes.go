@@ -88,23 +88,54 @@ func (p *panes) split(ws *Windows, time *batch.Vec, sel batch.Sel) ([]paneRows, 
 	p.sels = p.sels[:0]
 	k := -1
 	for _, row := range sel {
-		ts, i := time, int(row)
-		for ts.Enc == batch.Dict {
-			ts, i = ts.Dict, int(ts.Codes[i])
-		}
-		pn, err := p.of(ws.Of(ts.Int64(i)))
+		pn, err := p.of(ws.Of(timeOf(time, row)))
 		if err != nil {
 			return nil, err
 		}
-		if k < 0 || p.sels[k].p != pn {
-			k = slices.IndexFunc(p.sels, func(x paneRows) bool { return x.p == pn })
-			if k < 0 {
-				k = p.more(pn)
-			}
-		}
-		p.sels[k].sel = append(p.sels[k].sel, row)
+		k = p.put(k, pn, row)
 	}
 	return p.sels, nil
+}
+
+// splitGiven divides rows by the window in their columns, which has no error in
+// sel. A row that is late for its window is left out: it counts for others, or
+// the lane would have kept it.
+func (p *panes) splitGiven(ws *Windows, b *batch.Batch, sel batch.Sel) ([]paneRows, error) {
+	p.sels = p.sels[:0]
+	k := -1
+	for _, row := range sel {
+		s := ws.given(b, int(row))
+		if refuses(b, row, s.EndTime, p.lateness) {
+			continue
+		}
+		pn, err := p.of(s)
+		if err != nil {
+			return nil, err
+		}
+		k = p.put(k, pn, row)
+	}
+	return p.sels, nil
+}
+
+// timeOf is the time in a column of any encoding.
+func timeOf(v *batch.Vec, row int32) int64 {
+	i := int(row)
+	for v.Enc == batch.Dict {
+		v, i = v.Dict, int(v.Codes[i])
+	}
+	return v.Int64(i)
+}
+
+// put adds a row to the rows of a pane; k is where the last one went.
+func (p *panes) put(k int, pn *pane, row int32) int {
+	if k < 0 || p.sels[k].p != pn {
+		k = slices.IndexFunc(p.sels, func(x paneRows) bool { return x.p == pn })
+		if k < 0 {
+			k = p.more(pn)
+		}
+	}
+	p.sels[k].sel = append(p.sels[k].sel, row)
+	return k
 }
 
 func (p *panes) more(pn *pane) int {
@@ -174,12 +205,28 @@ func (p *panes) load(r *state.Reader, groups state.Range, to, branches []int) er
 }
 
 // fingerprint is what the panes' state depends on.
-func (p *panes) fingerprint() uint64 {
+func (p *panes) fingerprint() uint64 { return windowFingerprint(p.keyTypes, p.window) }
+
+// windowFingerprint is what the state of windows depends on.
+func windowFingerprint(keyTypes []types.Type, w graph.Window) uint64 {
 	zone := ""
-	if p.window.Zone != nil {
-		zone = p.window.Zone.String()
+	if w.Zone != nil {
+		zone = w.Zone.String()
 	}
-	return state.Fingerprint(p.keyTypes, fmt.Sprintf("TUMBLE %d %d %s", p.window.Size, p.window.Offset, zone))
+	var text string
+	switch w.Kind {
+	case graph.Tumble:
+		text = fmt.Sprintf("TUMBLE %d %d %s", w.Size, w.Offset, zone)
+	case graph.Hop:
+		text = fmt.Sprintf("HOP %d %d %d %s", w.Step, w.Size, w.Offset, zone)
+	case graph.Cumulate:
+		text = fmt.Sprintf("CUMULATE %d %d %d %s", w.Step, w.Size, w.Offset, zone)
+	case graph.Session:
+		text = fmt.Sprintf("SESSION %d", w.Size)
+	case graph.Given:
+		text = "GIVEN " + zone
+	}
+	return state.Fingerprint(keyTypes, text)
 }
 
 // putBound fills a column with one bound of a window: the wall clock in

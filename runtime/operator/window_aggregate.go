@@ -25,24 +25,23 @@ type WindowAggregate struct {
 	groups  []int32
 }
 
-// NewWindowAggregate makes a subtask over the columns of in, with no state.
+// NewAggregateOver makes a subtask for any kind of windows, with no state.
+func NewAggregateOver(op *graph.WindowAggregate, in, out *batch.Schema) (Keyed, error) {
+	switch op.Window.Kind {
+	case graph.Hop, graph.Cumulate:
+		return NewSliceAggregate(op, in, out)
+	case graph.Session:
+		return NewSessionAggregate(op, in, out)
+	}
+	return NewWindowAggregate(op, in, out)
+}
+
+// NewWindowAggregate makes a subtask over the columns of in, with no state, for
+// windows that do not overlap or are given.
 func NewWindowAggregate(op *graph.WindowAggregate, in, out *batch.Schema) (*WindowAggregate, error) {
-	ws, err := NewWindows(op.Window, in.Fields[op.Time].Type)
+	ws, aggs, err := windowParts(op, in, out)
 	if err != nil {
 		return nil, err
-	}
-	aggs, err := newAggSet(op.Aggregates, in, op.Time, "")
-	if err != nil {
-		return nil, err
-	}
-	n := len(op.Keys) + len(op.Aggregates)
-	if len(out.Fields) < n+2 || len(out.Fields) > n+3 {
-		return nil, fmt.Errorf("window aggregate of %d columns for %d keys and %d aggregates", len(out.Fields), len(op.Keys), len(op.Aggregates))
-	}
-	for _, f := range out.Fields[n:] {
-		if !f.Type.IsTimestamp() {
-			return nil, fmt.Errorf("window column %s is %s", f.Name, f.Type)
-		}
 	}
 	w := &WindowAggregate{op: op, schema: out, windows: ws, aggs: aggs}
 	keyTypes := typesAt(in, op.Keys)
@@ -52,10 +51,38 @@ func NewWindowAggregate(op *graph.WindowAggregate, in, out *batch.Schema) (*Wind
 	return w, nil
 }
 
+// windowParts checks the columns and compiles what every kind of window needs.
+func windowParts(op *graph.WindowAggregate, in, out *batch.Schema) (*Windows, *aggSet, error) {
+	ws, err := WindowsOver(op.Window, in, op.Time)
+	if err != nil {
+		return nil, nil, err
+	}
+	aggs, err := newAggSet(op.Aggregates, in, op.Time, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	n := len(op.Keys) + len(op.Aggregates)
+	if len(out.Fields) < n+2 || len(out.Fields) > n+3 {
+		return nil, nil, fmt.Errorf("window aggregate of %d columns for %d keys and %d aggregates", len(out.Fields), len(op.Keys), len(op.Aggregates))
+	}
+	for _, f := range out.Fields[n:] {
+		if !f.Type.IsTimestamp() {
+			return nil, nil, fmt.Errorf("window column %s is %s", f.Name, f.Type)
+		}
+	}
+	return ws, aggs, nil
+}
+
 // Fold implements Keyed.
 func (w *WindowAggregate) Fold(ctx *expr.Context, in *KeyedRows, out *Results) error {
 	sel := w.aggs.eval(ctx, in, out)
-	parts, err := w.panes.split(w.windows, &in.Batch.Cols[w.op.Time], sel)
+	var parts []paneRows
+	var err error
+	if w.op.Window.Kind == graph.Given {
+		parts, err = w.panes.splitGiven(w.windows, in.Batch, sel)
+	} else {
+		parts, err = w.panes.split(w.windows, &in.Batch.Cols[w.op.Time], sel)
+	}
 	if err != nil {
 		return err
 	}

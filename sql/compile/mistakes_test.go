@@ -205,7 +205,7 @@ CREATE TABLE keyed (uid BIGINT, n BIGINT, PRIMARY KEY (uid) NOT ENFORCED) WITH (
 		"«select_in_job|SELECT 1»; INSERT INTO p SELECT 1, 'a';",
 		"«statement_in_job|SHOW TABLES»; INSERT INTO p SELECT 1, 'a';",
 		"INSERT INTO p SELECT uid, page FROM TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(«row_time|ltz»), INTERVAL '1' HOUR));",
-		"INSERT INTO p SELECT uid, page FROM TABLE(«not_yet|HOP»(TABLE clicks, DESCRIPTOR(ts), INTERVAL '1' HOUR, INTERVAL '2' HOUR));",
+		"INSERT INTO p SELECT uid, page FROM TABLE(HOP(TABLE clicks, DESCRIPTOR(ts), INTERVAL '2' HOUR, «bad_window|INTERVAL '1' HOUR»));",
 		"CREATE TABLE «duplicate_table|p» (a INT) WITH ('connector' = 'print'); INSERT INTO p SELECT 1, 'a';",
 		"CREATE TABLE t2 (a BIGINT, b BIGINT) WITH ('connector' = 'print'); INSERT INTO t2 SELECT «column_name_mismatch|uid» AS b, uid AS a FROM clicks;",
 	} {

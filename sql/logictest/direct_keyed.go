@@ -256,67 +256,6 @@ func (r *run) windowOf(n *graph.Node, in *collected, ws *operator.Windows, timeA
 	return s, true, nil
 }
 
-func (r *run) windowAggregate(n *graph.Node, op *graph.WindowAggregate) (*collected, error) {
-	in := r.input(n, 0)
-	ws, err := operator.NewWindows(op.Window, in.schema.Fields[op.Time].Type)
-	if err != nil {
-		return nil, err
-	}
-	g := newGroups(in.n)
-	spans := map[string]operator.Span{}
-	var spanOf []operator.Span
-	for row := range in.n {
-		s, ok, err := r.windowOf(n, in, ws, op.Time, row, op.Lateness)
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			continue
-		}
-		key, ok, err := r.key(n, in, op.Keys, row)
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			continue
-		}
-		key = binary.BigEndian.AppendUint64(key, uint64(s.Start))
-		if _, seen := spans[string(key)]; !seen {
-			spans[string(key)] = s
-			spanOf = append(spanOf, s)
-		}
-		g.add(row, key)
-	}
-	accs, err := r.accumulate(n, in, g, op.Aggregates, op.Time)
-	if err != nil {
-		return nil, err
-	}
-	out := newCollected(n.Schema)
-	r.emit(out, in, g, op.Keys, op.Aggregates, accs)
-	at := len(op.Keys) + len(op.Aggregates)
-	for _, s := range spanOf {
-		putWindow(out.cols[at:], s, op.Window.Size)
-	}
-	return out, nil
-}
-
-// putWindow appends window_start, window_end and, if there is a third column,
-// window_time.
-func putWindow(cols []batch.Vec, s operator.Span, size int64) {
-	walls := [3]int64{s.Start, s.End, s.End - 1}
-	instants := [3]int64{s.EndTime - size, s.EndTime, s.EndTime - 1}
-	for i := range min(len(cols), 3) {
-		v := &cols[i]
-		x := walls[i]
-		if v.Type.Kind == rt.TimestampLTZ {
-			x = instants[i]
-		}
-		v.AppendNull()
-		v.Valid = nil
-		v.SetInt64(v.Len-1, x*(v.Type.UnitsPerSecond()/1000))
-	}
-}
-
 func (r *run) sort(n *graph.Node, op *graph.Sort) *collected {
 	in := r.input(n, 0)
 	rows := make([]int, in.n)

@@ -53,7 +53,7 @@ func (r *run) wideMerge(n *graph.Node, op *graph.WideMerge) (*collected, error) 
 		out.cols[i].AppendVec(&w.keys[i])
 	}
 	for _, s := range w.spans {
-		putWindow(out.cols[keyCount:keyCount+2], s, op.Window.Size)
+		putWindow(out.cols[keyCount:keyCount+2], s)
 	}
 	for ci := range op.Columns {
 		if err := r.wideColumn(n, op, ci, lib, groupsOf, rowOf, &out.cols[keyCount+2+ci], out.n); err != nil {

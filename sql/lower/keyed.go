@@ -53,7 +53,28 @@ func (l *lowerer) aggregate(n *plan.Aggregate, in *lowered) (*lowered, error) {
 		return l.add(&graph.GroupAggregate{Keys: keys, Aggregates: aggs}, n.Cols, l.statePath(n), ex.id), nil
 	}
 	op := &graph.WindowAggregate{Window: l.window(n.Window), Time: timeAt, Keys: keys, Aggregates: aggs, Late: l.late(l.target)}
+	if n.Given != nil {
+		bounds, err := ordinals([]int{n.Given.Start, n.Given.End}, in)
+		if err != nil {
+			return nil, err
+		}
+		op.Window = graph.Window{Kind: graph.Given, Start: bounds[0], End: bounds[1], Zone: op.Window.Zone}
+	}
 	return l.add(op, n.Cols, l.statePath(n), ex.id), nil
+}
+
+// windowTable assigns windows to each row by itself. Of a node that only checks
+// the time any window will do that comes once.
+func (l *lowerer) windowTable(n *plan.WindowTable, in *lowered) (*lowered, error) {
+	at, err := in.ordinal(n.Time)
+	if err != nil {
+		return nil, err
+	}
+	w := l.window(n.Window)
+	if n.CheckOnly {
+		w = graph.Window{Size: n.Window.Size, Zone: w.Zone}
+	}
+	return l.add(&graph.WindowAssign{Window: w, Time: at}, l.widen(in, n.Cols), "", in.id), nil
 }
 
 func (l *lowerer) sort(n *plan.Sort, in *lowered) (*lowered, error) {

@@ -226,12 +226,8 @@ func (l *lowerer) node(n plan.Node) (*lowered, error) {
 			return nil, err
 		}
 		return l.add(&graph.Unnest{Value: v, Outer: n.Outer, Ordinality: n.Ordinality}, l.widen(in, n.Cols), "", in.id), nil
-	case *plan.Tumble:
-		at, err := in.ordinal(n.Time)
-		if err != nil {
-			return nil, err
-		}
-		return l.add(&graph.WindowAssign{Window: l.window(n.Window), Time: at}, l.widen(in, n.Cols), "", in.id), nil
+	case *plan.WindowTable:
+		return l.windowTable(n, in)
 	case *plan.Aggregate:
 		return l.aggregate(n, in)
 	case *plan.Sort:
@@ -387,8 +383,11 @@ func (l *lowerer) exactly(n plan.Node) (*lowered, error) {
 	return l.add(p, cols, "", low.id), nil
 }
 
+var windowKinds = map[plan.WindowKind]graph.WindowKind{plan.TumbleWindow: graph.Tumble, plan.HopWindow: graph.Hop,
+	plan.CumulateWindow: graph.Cumulate, plan.SessionWindow: graph.Session}
+
 func (l *lowerer) window(w *plan.Window) graph.Window {
-	out := graph.Window{Size: w.Size, Offset: w.Offset}
+	out := graph.Window{Kind: windowKinds[w.Kind], Size: w.Size, Offset: w.Offset, Step: w.Step}
 	if w.LTZ {
 		out.Zone = l.zone.Location()
 	}

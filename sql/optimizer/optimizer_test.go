@@ -58,7 +58,7 @@ Project(a)
 		{"a filter stays above a window, which may fail rows", "SELECT a FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' HOUR)) WHERE a > 0", `
 Project(a)
   Filter(a > 0)
-    Tumble(TUMBLE(size=1 h), time=ts)
+    Window(TUMBLE(size=1 h), time=ts)
       Scan(table=t, columns=[a, ts], watermark=ts)`},
 		{"filters are not merged: the first may fail a row that the second would drop", "SELECT a FROM (SELECT a FROM u WHERE 1 / a > 0) WHERE a > 0", `
 Filter(a > 0)

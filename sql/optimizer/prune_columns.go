@@ -48,9 +48,12 @@ func prune(n plan.Node, need idSet) plan.Node {
 		return &c
 	case *plan.Union:
 		return pruneUnion(n, need)
-	case *plan.Tumble:
+	case *plan.WindowTable:
 		below := clone(need)
 		below[n.Time] = true
+		for _, k := range n.Keys {
+			below[k] = true
+		}
 		c := *n
 		win := n.Cols[len(n.Cols)-3:]
 		c.Input = prune(n.Input, below)
@@ -173,27 +176,30 @@ func pruneAggregate(n *plan.Aggregate) plan.Node {
 	if n.Time >= 0 {
 		below[n.Time] = true
 	}
-	return n.With(dropTumble(prune(n.Input, below), n, below))
+	if n.Given != nil {
+		below[n.Given.Start], below[n.Given.End] = true, true
+	}
+	return n.With(dropWindow(prune(n.Input, below), n, below))
 }
 
-// dropTumble takes a Tumble out that lies directly below an aggregate (a
+// dropWindow takes a WindowTable out that lies directly below an aggregate (a
 // projection may be between) over the same time, if its columns are not used.
 // The aggregate fails the same rows.
-func dropTumble(n plan.Node, a *plan.Aggregate, need idSet) plan.Node {
-	if a.Window == nil {
+func dropWindow(n plan.Node, a *plan.Aggregate, need idSet) plan.Node {
+	if a.Window == nil || a.Given != nil {
 		return n
 	}
 	switch n := n.(type) {
 	case *plan.Project:
 		below := idSet{}
 		below.addExprs(n.Exprs...)
-		in := dropTumble(n.Input, a, below)
+		in := dropWindow(n.Input, a, below)
 		if in == n.Input {
 			return n
 		}
 		return mergeProjects(n.With(in))
-	case *plan.Tumble:
-		if n.Time != a.Time || n.Window != a.Window {
+	case *plan.WindowTable:
+		if n.Time != a.Time || n.Window != a.Window || n.Window.Kind != plan.TumbleWindow && !n.CheckOnly {
 			return n
 		}
 		for _, c := range n.Cols[len(n.Cols)-3:] {

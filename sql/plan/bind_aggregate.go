@@ -143,7 +143,7 @@ func (g *grouping) aggregate(s *syntax.Select) Node {
 	case len(g.calls) > 0:
 		at = g.calls[0].span
 	}
-	w, timeID, ok := g.window(at)
+	w, timeID, given, ok := g.window(at)
 	if !ok {
 		return nil
 	}
@@ -163,7 +163,7 @@ func (g *grouping) aggregate(s *syntax.Select) Node {
 		pre.Exprs, pre.Cols = append(pre.Exprs, e), append(pre.Cols, c)
 		return c.Ref()
 	}
-	a := &Aggregate{Window: w, Time: timeID, Span: at, Path: b.path("aggregate")}
+	a := &Aggregate{Window: w, Given: given, Time: timeID, Span: at, Path: b.path("aggregate")}
 	for i := range g.keys {
 		k := &g.keys[i]
 		if w != nil && g.windowRole(k.e) != nil {
@@ -189,8 +189,11 @@ func (g *grouping) aggregate(s *syntax.Select) Node {
 		a.Cols = append(a.Cols, c.col)
 	}
 	if w != nil {
-		tc, _ := ColumnByID(in, timeID)
-		add(tc.Ref(), tc.Name)
+		for _, id := range []int{timeID, given.start(), given.end()} {
+			if tc, ok := ColumnByID(in, id); ok {
+				add(tc.Ref(), tc.Name)
+			}
+		}
 		cols := b.windowColumns(w, 0)
 		for i := range cols {
 			cols[i].Window.Time = cols[WindowTime].ID

@@ -203,53 +203,6 @@ func (g *grouping) windowRole(e expr.Expr) *WindowColumn {
 	return c.Window
 }
 
-// window finds the window that the keys name: both window_start and
-// window_end of it.
-func (g *grouping) window(at diag.Span) (w *Window, timeID int, ok bool) {
-	b := g.sel.b
-	var start, end *WindowColumn
-	for _, k := range g.keys {
-		r := g.windowRole(k.e)
-		switch {
-		case r == nil:
-		case r.Role == WindowStart:
-			start = r
-		case r.Role == WindowEnd:
-			end = r
-		}
-	}
-	switch {
-	case start == nil && end == nil:
-		return nil, -1, true
-	case start == nil || end == nil:
-		if b.Batch || b.declaring {
-			return nil, -1, true
-		}
-		missing := "window_start"
-		if end == nil {
-			missing = "window_end"
-		}
-		b.errorf(diag.CodeBadWindow, at, "a window is grouped by window_start and window_end; %s is missing", missing).
-			WithHelp("add %s to GROUP BY; without it this would be an aggregate that never ends", missing)
-		return nil, -1, false
-	case start.Window != end.Window || start.Time != end.Time:
-		b.errorf(diag.CodeBadWindow, at, "window_start and window_end are of different windows")
-		return nil, -1, false
-	}
-	in := g.input.Columns()
-	if c, found := ColumnByID(in, start.Time); found {
-		return start.Window, c.ID, true
-	}
-	for _, c := range in {
-		if c.Window != nil && c.Window.Window == start.Window && c.Window.Role == WindowTime {
-			return start.Window, c.ID, true
-		}
-	}
-	b.errorf(diag.CodeBadWindow, at, "the window's time is not among the columns of the sub-query").
-		WithHelp("let the sub-query select window_time as well")
-	return nil, -1, false
-}
-
 // updatingAllowed says whether an aggregate without a window may stand here:
 // in batch mode. In streaming mode its results change with each row.
 // replace puts key columns in the place of key expressions.

@@ -10,22 +10,32 @@ import (
 	"github.com/millrace/millrace/sql/syntax"
 )
 
-// tumbleArgs are the parameters of TUMBLE in order.
-var tumbleArgs = []string{"DATA", "TIMECOL", "SIZE", "OFFSET"}
+// windowFunc is a table function that divides time.
+type windowFunc struct {
+	kind WindowKind
+	// args are its parameters in order; the first required must be there.
+	args     []string
+	required int
+	example  string
+}
+
+var windowFuncs = map[string]windowFunc{
+	"TUMBLE":   {TumbleWindow, []string{"DATA", "TIMECOL", "SIZE", "OFFSET"}, 3, "TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' HOUR)"},
+	"HOP":      {HopWindow, []string{"DATA", "TIMECOL", "SLIDE", "SIZE", "OFFSET"}, 4, "HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '5' MINUTE, INTERVAL '1' HOUR)"},
+	"CUMULATE": {CumulateWindow, []string{"DATA", "TIMECOL", "STEP", "SIZE", "OFFSET"}, 4, "CUMULATE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' HOUR, INTERVAL '1' DAY)"},
+	"SESSION":  {SessionWindow, []string{"DATA", "TIMECOL", "GAP"}, 3, "SESSION(TABLE t PARTITION BY k, DESCRIPTOR(ts), INTERVAL '5' MINUTE)"},
+}
 
 // tableFunc binds TABLE(f(...)).
 func (b *Binder) tableFunc(t *syntax.TableFunc, sc *scope) *Output {
 	name := strings.ToUpper(t.Call.Name.String())
-	switch name {
-	case "TUMBLE":
-		return b.tumble(t.Call, sc)
-	case "HOP", "CUMULATE", "SESSION":
-		b.notYet(t.Call.Name.Span(), name+" windows").WithHelp("TUMBLE works")
-	default:
+	f, ok := windowFuncs[name]
+	if !ok {
 		b.errorf(diag.CodeUnknownFunction, t.Call.Name.Span(), "table function %q not found", t.Call.Name).
-			WithNearest(name, []string{"TUMBLE"})
+			WithNearest(name, []string{"TUMBLE", "HOP", "CUMULATE", "SESSION"})
+		return nil
 	}
-	return nil
+	return b.windowTable(name, f, t.Call, sc)
 }
 
 // arguments brings positional and named arguments into the order of names;
@@ -62,44 +72,84 @@ func (b *Binder) arguments(c *syntax.Call, names []string) ([]syntax.Expr, bool)
 	return out, ok
 }
 
-func (b *Binder) tumble(c *syntax.Call, sc *scope) *Output {
-	args, ok := b.arguments(c, tumbleArgs)
+func (b *Binder) windowTable(name string, f windowFunc, c *syntax.Call, sc *scope) *Output {
+	args, ok := b.arguments(c, f.args)
 	if !ok {
 		return nil
 	}
-	for i, name := range tumbleArgs[:3] {
+	for i, arg := range f.args[:f.required] {
 		if args[i] == nil {
-			b.errorf(diag.CodeBadArgument, c.Span(), "TUMBLE needs the argument %s", name).
-				WithHelp("TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' HOUR)")
+			b.errorf(diag.CodeBadArgument, c.Span(), "%s needs the argument %s", name, arg).WithHelp("%s", f.example)
 			return nil
 		}
 	}
-	in := b.tableArg(args[0], sc)
-	size, sizeOK := b.interval(args[2])
-	var offset int64
-	if args[3] != nil {
-		o, ok := b.interval(args[3])
-		sizeOK = sizeOK && ok
-		offset = o
+	in, keys := b.tableArg(args[0], sc, f.kind == SessionWindow)
+	values := make([]int64, len(args))
+	for i := 2; i < len(args); i++ {
+		if args[i] != nil {
+			v, good := b.interval(args[i])
+			values[i], ok = v, ok && good
+		}
 	}
-	if in == nil || !sizeOK {
+	if in == nil || !ok {
 		return nil
 	}
-	if size <= 0 {
-		b.errorf(diag.CodeBadWindow, args[2].Span(), "a window's size must be above zero")
+	w := &Window{Kind: f.kind, Size: values[2]}
+	sizeAt := args[2]
+	switch f.kind {
+	case TumbleWindow:
+		w.Offset = values[3]
+	case HopWindow, CumulateWindow:
+		w.Step, w.Size, w.Offset, sizeAt = values[2], values[3], values[4], args[3]
+	}
+	if !b.checkWindow(w, args[2].Span(), sizeAt.Span()) {
 		return nil
 	}
 	timeCol := b.descriptor(args[1], in)
 	if timeCol == nil {
 		return nil
 	}
-	w := &Window{Size: size, Offset: offset, LTZ: timeCol.Type.Kind == rt.TimestampLTZ, RowTime: timeCol.RowTime}
-	b.lintDST(w, args[2].Span())
-	return b.tumbleOver(in, w, timeCol)
+	w.LTZ, w.RowTime = timeCol.Type.Kind == rt.TimestampLTZ, timeCol.RowTime
+	b.lintDST(w, sizeAt.Span())
+	out := b.windowOver(in, w, timeCol)
+	out.Node.(*WindowTable).Keys = keys
+	return out
 }
 
-func (b *Binder) tumbleOver(in *Output, w *Window, timeCol *Column) *Output {
-	n := &Tumble{Input: in.Node, Window: w, Time: timeCol.ID}
+// checkWindow checks the lengths of a window.
+func (b *Binder) checkWindow(w *Window, step, size diag.Span) bool {
+	switch {
+	case w.Size <= 0:
+		what := "size"
+		if w.Kind == SessionWindow {
+			what = "gap"
+		}
+		b.errorf(diag.CodeBadWindow, size, "a window's %s must be above zero", what)
+	case w.Kind != HopWindow && w.Kind != CumulateWindow:
+		return true
+	case w.Step <= 0:
+		b.errorf(diag.CodeBadWindow, step, "a window's step must be above zero")
+	case w.Size%w.Step != 0:
+		b.errorf(diag.CodeBadWindow, size, "a window's size must be a multiple of its step: %s is none of %s", millis(w.Size), millis(w.Step)).
+			WithHelp("the step comes before the size: HOP(TABLE t, DESCRIPTOR(ts), slide, size)")
+	default:
+		return true
+	}
+	return false
+}
+
+// windowOver puts a window's columns on a bound table.
+func (b *Binder) windowOver(in *Output, w *Window, timeCol *Column) *Output {
+	out := &Output{Node: b.windowNode(in.Node, w, timeCol.ID), Spans: in.Spans, Named: in.Named}
+	for range 3 {
+		out.Spans = append(out.Spans[:len(out.Spans):len(out.Spans)], diag.Span{})
+		out.Named = append(out.Named[:len(out.Named):len(out.Named)], true)
+	}
+	return out
+}
+
+func (b *Binder) windowNode(in Node, w *Window, timeID int) *WindowTable {
+	n := &WindowTable{Input: in, Window: w, Time: timeID}
 	for _, col := range in.Columns() {
 		if col.Name == "window_start" || col.Name == "window_end" || col.Name == "window_time" {
 			col.Window = nil
@@ -109,13 +159,8 @@ func (b *Binder) tumbleOver(in *Output, w *Window, timeCol *Column) *Output {
 		col.RowTime = false
 		n.Cols = append(n.Cols, col)
 	}
-	n.Cols = append(n.Cols, b.windowColumns(w, timeCol.ID)...)
-	out := &Output{Node: n, Spans: in.Spans, Named: in.Named}
-	for range 3 {
-		out.Spans = append(out.Spans[:len(out.Spans):len(out.Spans)], diag.Span{})
-		out.Named = append(out.Named[:len(out.Named):len(out.Named)], true)
-	}
-	return out
+	n.Cols = append(n.Cols, b.windowColumns(w, timeID)...)
+	return n
 }
 
 // windowColumns makes window_start, window_end and window_time.
@@ -134,24 +179,43 @@ func (b *Binder) windowColumns(w *Window, timeID int) []Column {
 	return cols
 }
 
-func (b *Binder) tableArg(e syntax.Expr, sc *scope) *Output {
+// tableArg binds TABLE name or TABLE (query), and the columns of PARTITION BY,
+// which sessions alone take.
+func (b *Binder) tableArg(e syntax.Expr, sc *scope, session bool) (out *Output, keys []int) {
 	t, ok := e.(*syntax.TableArg)
-	if !ok {
+	switch {
+	case !ok:
 		b.errorf(diag.CodeBadArgument, e.Span(), "the first argument must be TABLE name or TABLE (query)")
-		return nil
-	}
-	if len(t.PartitionBy) > 0 || len(t.OrderBy) > 0 {
-		b.notYet(t.Span(), "PARTITION BY or ORDER BY of a table argument")
-		return nil
-	}
-	if t.Query != nil {
-		out := b.query(t.Query, sc.ctes)
-		if out == nil || !b.noUntyped(out) {
-			return nil
+		return nil, nil
+	case len(t.OrderBy) > 0:
+		b.errorf(diag.CodeBadArgument, t.OrderBy[0].Span(), "a window takes no ORDER BY: it goes by the column of DESCRIPTOR")
+		return nil, nil
+	case len(t.PartitionBy) > 0 && !session:
+		b.errorf(diag.CodeBadArgument, t.PartitionBy[0].Span(), "PARTITION BY belongs to SESSION: other windows are the same for all rows")
+		return nil, nil
+	case t.Query != nil:
+		if out = b.query(t.Query, sc.ctes); out == nil || !b.noUntyped(out) {
+			return nil, nil
 		}
-		return out
+	default:
+		if out = b.namedTable(t.Name, sc.ctes); out == nil {
+			return nil, nil
+		}
 	}
-	return b.namedTable(t.Name, sc.ctes)
+	inner := &scope{rels: []relation{{cols: out.Columns()}}}
+	for _, k := range t.PartitionBy {
+		x := b.scalar(k, inner, "PARTITION BY")
+		if x == nil {
+			return nil, nil
+		}
+		c, isCol := x.(*expr.Column)
+		if !isCol {
+			b.errorf(diag.CodeBadArgument, k.Span(), "PARTITION BY of a table takes columns").WithHelp("compute it in a sub-query: TABLE (SELECT ...)")
+			return nil, nil
+		}
+		keys = append(keys, c.Index)
+	}
+	return out, keys
 }
 
 func (b *Binder) descriptor(e syntax.Expr, in *Output) *Column {
@@ -204,7 +268,7 @@ func (b *Binder) interval(e syntax.Expr) (int64, bool) {
 // lintDST tells that windows shorter than a day follow wall time.
 func (b *Binder) lintDST(w *Window, at diag.Span) {
 	const day = 86_400_000
-	if !w.LTZ || w.Size >= day || b.Zone == nil || !hasDST(b.Zone.Location()) {
+	if !w.LTZ || w.Kind == SessionWindow || w.Size >= day && w.Kind == TumbleWindow || b.Zone == nil || !hasDST(b.Zone.Location()) {
 		return
 	}
 	b.Diags.Add(diag.Infof(diag.CodeDSTWindow, at,

@@ -47,10 +47,24 @@ type WindowColumn struct {
 	Time int
 }
 
-// Window is a tumbling window.
+// WindowKind is how time is divided into windows.
+type WindowKind uint8
+
+// The kinds.
+const (
+	TumbleWindow WindowKind = iota
+	HopWindow
+	CumulateWindow
+	SessionWindow
+)
+
+// Window is how time is divided into windows.
 type Window struct {
-	// Size and Offset in ms.
+	Kind WindowKind
+	// Size and Offset in ms; of a session Size is the gap.
 	Size, Offset int64
+	// Step is the slide of HOP and the step of CUMULATE, in ms.
+	Step int64
 	// LTZ: the time is an instant, windows align to the session's wall clock.
 	LTZ bool
 	// RowTime: the time is row time, so that window_time is too.
@@ -59,7 +73,17 @@ type Window struct {
 
 // String is the window as EXPLAIN prints it.
 func (w *Window) String() string {
-	s := "TUMBLE(size=" + millis(w.Size)
+	var s string
+	switch w.Kind {
+	case HopWindow:
+		s = "HOP(slide=" + millis(w.Step) + ", size=" + millis(w.Size)
+	case CumulateWindow:
+		s = "CUMULATE(step=" + millis(w.Step) + ", size=" + millis(w.Size)
+	case SessionWindow:
+		s = "SESSION(gap=" + millis(w.Size)
+	default:
+		s = "TUMBLE(size=" + millis(w.Size)
+	}
 	if w.Offset != 0 {
 		s += ", offset=" + millis(w.Offset)
 	}

@@ -63,8 +63,19 @@ func describe(n Node) (kind string, details []string) {
 		return "Unnest", append(d, "adds=["+columnNames(n.Cols[len(n.Input.Columns()):])+"]")
 	case *Union:
 		return "Union", []string{strconv.Itoa(len(n.In)) + " inputs", "columns=[" + columnNames(n.Cols) + "]"}
-	case *Tumble:
-		return "Tumble", []string{n.Window.String(), "time=" + nameOf(n.Input, n.Time)}
+	case *WindowTable:
+		d := []string{n.Window.String(), "time=" + nameOf(n.Input, n.Time)}
+		if len(n.Keys) > 0 {
+			var keys []string
+			for _, k := range n.Keys {
+				keys = append(keys, nameOf(n.Input, k))
+			}
+			d = append(d, "keys=["+strings.Join(keys, ", ")+"]")
+		}
+		if n.CheckOnly {
+			d = append(d, "time checked only")
+		}
+		return "Window", d
 	case *Aggregate:
 		return "Aggregate", describeAggregate(n)
 	case *Sort:
@@ -99,7 +110,13 @@ func describeAggregate(n *Aggregate) []string {
 	}
 	d = append(d, "aggregates=["+strings.Join(aggs, ", ")+"]")
 	if n.Window != nil {
-		d = append(d, "window="+n.Window.String(), "time="+nameOf(n.Input, n.Time))
+		d = append(d, "window="+n.Window.String())
+		if n.Given != nil {
+			d = append(d, "given=["+nameOf(n.Input, n.Given.Start)+", "+nameOf(n.Input, n.Given.End)+"]")
+		}
+		if n.Time >= 0 {
+			d = append(d, "time="+nameOf(n.Input, n.Time))
+		}
 	}
 	return append(d, "state="+n.StatePath())
 }

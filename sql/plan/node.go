@@ -63,13 +63,18 @@ type Union struct {
 	Cols []Column
 }
 
-// Tumble adds window_start, window_end and window_time. Cols are the input's
-// columns, then these three.
-type Tumble struct {
+// WindowTable gives each row once for each of its windows, with window_start,
+// window_end and window_time. Cols are the input's columns, then these three.
+type WindowTable struct {
 	Input  Node
 	Window *Window
 	Time   int // id of the time column
-	Cols   []Column
+	// Keys are the ids of the columns that have sessions of their own.
+	Keys []int
+	// CheckOnly: nobody looks at the window's columns, for the aggregate above
+	// divides time itself; rows come once, and fail where they have no time.
+	CheckOnly bool
+	Cols      []Column
 }
 
 // AggCall is one aggregate.
@@ -93,6 +98,8 @@ type Aggregate struct {
 	Aggs  []AggCall
 	// Window is nil for GROUP BY without a window.
 	Window *Window
+	// Given are the columns that hold the rows' windows; nil: Time is divided.
+	Given *GivenWindow
 	// Time is the id of the input column that windows divide and that orders
 	// rows for FIRST_VALUE and the like; -1: none.
 	Time int
@@ -101,6 +108,10 @@ type Aggregate struct {
 	Path string
 	Span diag.Span // GROUP BY
 }
+
+// GivenWindow is the ids of window_start and window_end among the input's
+// columns.
+type GivenWindow struct{ Start, End int }
 
 // SortKey is one item of ORDER BY.
 type SortKey struct {
@@ -199,7 +210,7 @@ func (n *Unnest) Columns() []Column { return n.Cols }
 func (n *Union) Columns() []Column { return n.Cols }
 
 // Columns implements Node.
-func (n *Tumble) Columns() []Column { return n.Cols }
+func (n *WindowTable) Columns() []Column { return n.Cols }
 
 // Columns implements Node.
 func (n *Aggregate) Columns() []Column { return n.Cols }
@@ -232,7 +243,7 @@ func (n *Unnest) Inputs() []Node { return []Node{n.Input} }
 func (n *Union) Inputs() []Node { return n.In }
 
 // Inputs implements Node.
-func (n *Tumble) Inputs() []Node { return []Node{n.Input} }
+func (n *WindowTable) Inputs() []Node { return []Node{n.Input} }
 
 // Inputs implements Node.
 func (n *Aggregate) Inputs() []Node { return []Node{n.Input} }
@@ -271,7 +282,7 @@ func (n *Unnest) With(in ...Node) Node { c := *n; c.Input = in[0]; return &c }
 func (n *Union) With(in ...Node) Node { c := *n; c.In = in; return &c }
 
 // With implements Node.
-func (n *Tumble) With(in ...Node) Node { c := *n; c.Input = in[0]; return &c }
+func (n *WindowTable) With(in ...Node) Node { c := *n; c.Input = in[0]; return &c }
 
 // With implements Node.
 func (n *Aggregate) With(in ...Node) Node { c := *n; c.Input = in[0]; return &c }
@@ -332,6 +343,9 @@ func (n *Aggregate) StatePath() string {
 	s := n.Path + "[" + strings.Join(keys, ", ")
 	if n.Window != nil {
 		s += "; " + n.Window.String()
+	}
+	if n.Given != nil {
+		s += ", given"
 	}
 	return s + "]"
 }
