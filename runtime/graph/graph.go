@@ -182,6 +182,20 @@ func (w *WindowAggregate) HoldMillis() int64 {
 	return w.Lateness
 }
 
+// SessionAssign gives the rows of each session of the keys with its window_start,
+// window_end and window_time, once it is over. Output columns: the input's, then
+// these three.
+type SessionAssign struct {
+	Window   Window
+	Time     int
+	Keys     []int
+	Lateness int64
+	Late     LateRows
+}
+
+// HoldMillis is as of a WindowAggregate.
+func (s *SessionAssign) HoldMillis() int64 { return s.Lateness + s.Window.Size }
+
 // LateRows is 'window.late-rows'.
 type LateRows struct {
 	Policy ErrorPolicy
@@ -282,6 +296,7 @@ func (*WindowAssign) op()    {}
 func (*Exchange) op()        {}
 func (*WindowAggregate) op() {}
 func (*GroupAggregate) op()  {}
+func (*SessionAssign) op()   {}
 func (*WideMerge) op()       {}
 func (*Sort) op()            {}
 func (*Limit) op()           {}

@@ -43,6 +43,8 @@ func OpName(op Op) string {
 		return "Exchange"
 	case *WindowAggregate:
 		return "WindowAggregate"
+	case *SessionAssign:
+		return "SessionAssign"
 	case *GroupAggregate:
 		return "GroupAggregate"
 	case *WideMerge:
@@ -62,7 +64,7 @@ func OpName(op Op) string {
 // Stateful reports an operator that lives in a keyed stage.
 func Stateful(op Op) bool {
 	switch op.(type) {
-	case *WindowAggregate, *GroupAggregate, *WideMerge, *Sort, *Limit:
+	case *WindowAggregate, *GroupAggregate, *WideMerge, *Sort, *Limit, *SessionAssign:
 		return true
 	}
 	return false
@@ -185,6 +187,14 @@ func (v *validator) op(id NodeID) error {
 		return v.columns(v.input(0).Schema, op.Keys...)
 	case *WindowAggregate:
 		return v.windowAggregate(op)
+	case *SessionAssign:
+		if err := v.behindExchange(0); err != nil {
+			return err
+		}
+		if err := v.window(op.Window, op.Time, v.input(0).Schema); err != nil {
+			return err
+		}
+		return v.columns(v.input(0).Schema, op.Keys...)
 	case *GroupAggregate:
 		if err := v.behindExchange(0); err != nil {
 			return err

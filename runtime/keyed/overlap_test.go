@@ -127,3 +127,50 @@ func TestOverlappingWindowsAndSessionsAfterCrashes(t *testing.T) {
 		}
 	}
 }
+
+// TestRowsOfSessionsAfterCrashes: each row comes once, with the bounds of its
+// session, whatever crashes in between.
+func TestRowsOfSessionsAfterCrashes(t *testing.T) {
+	w := graph.Window{Kind: graph.Session, Size: 7_000}
+	out := outSchema(slices.Clone(eventSchema.Fields), nil, true)
+	job := func(p int) *graph.Job {
+		b := newBuilder()
+		ex := b.exchange(b.source("a"), p, 0)
+		b.sink("out", b.add(&graph.SessionAssign{Window: w, Time: 1, Keys: []int{0}, Late: graph.LateRows{Table: -1}}, out, len(out.Fields)-1, "out/window", ex))
+		return b.job
+	}
+	for seed := uint64(1); seed <= 10; seed++ {
+		rng := rand.New(rand.NewPCG(seed, 13))
+		s := &scenario{t: t, every: 1 + rng.IntN(3), delay: int64(rng.IntN(2)) * 5000, window: &w, feeds: []*feed{randomFeed(rng, "a", 2, 30, 6*minute)}}
+		s.job = job(1)
+		keys := map[string][]event{}
+		s.each(func(e event, wm int64, _ string) {
+			if wm < e.ts+w.Size-1 {
+				keys[text(e.uid)] = append(keys[text(e.uid)], e)
+			}
+		})
+		var want []string
+		for uid, rows := range keys {
+			slices.SortFunc(rows, func(a, b event) int { return cmp.Compare(a.ts, b.ts) })
+			for from := 0; from < len(rows); {
+				to := from + 1
+				for to < len(rows) && rows[to].ts <= rows[to-1].ts+w.Size {
+					to++
+				}
+				end := rows[to-1].ts + w.Size
+				for _, e := range rows[from:to] {
+					str := e.s
+					if str == "" {
+						str = "NULL"
+					}
+					want = append(want, fmt.Sprintf("%s|%s|%s|%s|%s|%s|%s", uid, ts(e.ts), text(e.v), str, ts(rows[from].ts), ts(end), ts(end-1)))
+				}
+				from = to
+			}
+		}
+		slices.Sort(want)
+		w := newWorld()
+		book, _, _ := s.lives(w, job, seed, 8+rng.IntN(30), 8+rng.IntN(30))
+		s.proof(w, book, want, fmt.Sprintf("seed %d", seed))
+	}
+}

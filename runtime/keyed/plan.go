@@ -60,6 +60,9 @@ func cut(job *graph.Job, from, to graph.NodeID) (keys []int, crossing bool) {
 	case *graph.WindowAggregate:
 		_, ok := job.Nodes[from].Op.(*graph.Exchange)
 		return op.Keys, !ok
+	case *graph.SessionAssign:
+		_, ok := job.Nodes[from].Op.(*graph.Exchange)
+		return op.Keys, !ok
 	case *graph.GroupAggregate:
 		_, ok := job.Nodes[from].Op.(*graph.Exchange)
 		return op.Keys, !ok
@@ -189,6 +192,8 @@ func (p *plan) finish(s *stagePlan) error {
 			if op.Late.Table >= 0 && op.Late.Policy == graph.DeadLetter {
 				return &graph.NotYetError{Feature: "window.late-rows into a table"}
 			}
+		case *graph.SessionAssign:
+			s.lateness = max(s.lateness, op.HoldMillis())
 		case *graph.WideMerge:
 			s.lateness = max(s.lateness, op.Lateness)
 		case *graph.GroupAggregate, *graph.Sort, *graph.Limit:

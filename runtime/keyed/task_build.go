@@ -51,6 +51,8 @@ func (t *task) add(id graph.NodeID) error {
 		p, err = operator.NewWindowAssign(op.Window, op.Time, in, n.Schema)
 	case *graph.WindowAggregate:
 		k, err = operator.NewAggregateOver(op, in, n.Schema)
+	case *graph.SessionAssign:
+		k, err = operator.NewSessionAssign(op, in, n.Schema)
 	case *graph.GroupAggregate:
 		k, err = operator.NewGroupAggregate(op, in, n.Schema, t.subtask)
 	case *graph.WideMerge:

@@ -62,21 +62,29 @@ func newNeed(job *graph.Job, exchange graph.NodeID, stage *graph.Node) (need, er
 		if n.given {
 			n.keys = append(n.keys, op.Window.Start, op.Window.End)
 		}
+	case *graph.SessionAssign:
+		n.whole(in)
+		n.time, n.latency, n.late = op.Time, op.Lateness, op.Late.Policy
+		n.windows, err = operator.NewWindows(op.Window, in.Fields[op.Time].Type)
 	case *graph.GroupAggregate:
 		n.keys = append(n.keys, op.Keys...)
 		aggs = op.Aggregates
 	case *graph.WideMerge:
 		err = n.wide(op, job, exchange, stage, in)
 	default:
-		// Sort and limit need every column.
-		for i := range in.Fields {
-			n.keys = append(n.keys, i)
-		}
+		n.whole(in) // sort and limit
 	}
 	if err != nil {
 		return n, err
 	}
 	return n, n.aggregates(aggs, in)
+}
+
+// whole: the stage keeps rows, so that no column may be an error.
+func (n *need) whole(in *batch.Schema) {
+	for i := range in.Fields {
+		n.keys = append(n.keys, i)
+	}
 }
 
 func (n *need) wide(op *graph.WideMerge, job *graph.Job, exchange graph.NodeID, stage *graph.Node, in *batch.Schema) error {

@@ -23,6 +23,8 @@ func (r *run) keyed(n *graph.Node) error {
 	switch op := n.Op.(type) {
 	case *graph.WindowAggregate:
 		out, err = r.windowAggregate(n, op)
+	case *graph.SessionAssign:
+		out, err = r.sessionAssign(n, op)
 	case *graph.GroupAggregate:
 		out, err = r.groupAggregate(n, op)
 	case *graph.WideMerge:

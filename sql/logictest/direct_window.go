@@ -238,6 +238,53 @@ func (r *run) badArguments(n *graph.Node, in *collected, aggs []graph.Aggregate)
 	return bad, nil
 }
 
+// sessionAssign gives the rows of the sessions with their bounds.
+func (r *run) sessionAssign(n *graph.Node, op *graph.SessionAssign) (*collected, error) {
+	in := r.input(n, 0)
+	whole, err := r.wholeRows(n, in)
+	if err != nil {
+		return nil, err
+	}
+	rows, spans, err := r.sessions(n, &graph.WindowAggregate{Window: op.Window, Time: op.Time, Keys: op.Keys, Lateness: op.Lateness}, whole)
+	if err != nil {
+		return nil, err
+	}
+	out := newCollected(n.Schema)
+	at := len(in.schema.Fields)
+	for row := range rows.n {
+		for c := range at {
+			out.cols[c].Append(&rows.cols[c], row)
+		}
+		putWindow(out.cols[at:], spans[row])
+		out.position, out.watermark = append(out.position, nil), append(out.watermark, batch.NoWatermark)
+		out.n++
+	}
+	return out, nil
+}
+
+// wholeRows are the rows of an input without those that have an error anywhere,
+// which fail.
+func (r *run) wholeRows(n *graph.Node, in *collected) (*collected, error) {
+	out := newCollected(in.schema)
+	b := in.batch()
+	for row := range in.n {
+		var bad *batch.ValueError
+		for c := range in.cols {
+			if bad == nil {
+				bad = in.cols[c].DeepErr(row)
+			}
+		}
+		if bad != nil {
+			if err := r.failed(r.policyBehind(n.ID), n, []batch.ValueError{*bad}); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		out.addAt(b, int32(row), in.position[row])
+	}
+	return out, nil
+}
+
 // putWindow appends window_start, window_end and, if there is a third column,
 // window_time.
 func putWindow(cols []batch.Vec, s operator.Span) {

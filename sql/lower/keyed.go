@@ -71,8 +71,16 @@ func (l *lowerer) windowTable(n *plan.WindowTable, in *lowered) (*lowered, error
 		return nil, err
 	}
 	w := l.window(n.Window)
-	if n.CheckOnly {
+	switch {
+	case n.CheckOnly:
 		w = graph.Window{Size: n.Window.Size, Zone: w.Zone}
+	case w.Kind == graph.Session:
+		keys, err := ordinals(n.Keys, in)
+		if err != nil {
+			return nil, err
+		}
+		op := &graph.SessionAssign{Window: w, Time: at, Keys: keys, Late: l.late(l.target)}
+		return l.add(op, l.widen(in, n.Cols), l.pathOf(n.StatePath()), l.exchange(in, keys).id), nil
 	}
 	return l.add(&graph.WindowAssign{Window: w, Time: at}, l.widen(in, n.Cols), "", in.id), nil
 }
@@ -97,13 +105,16 @@ func (l *lowerer) sort(n *plan.Sort, in *lowered) (*lowered, error) {
 	return l.add(op, in.cols, l.unique("sort"), ex.id), nil
 }
 
-// statePath is the path of an aggregate. In batch jobs, whose state no edit
-// has to find again, equal ones are numbered.
-func (l *lowerer) statePath(n *plan.Aggregate) string {
+// statePath is the path of an aggregate.
+func (l *lowerer) statePath(n *plan.Aggregate) string { return l.pathOf(n.StatePath()) }
+
+// pathOf is a state path as it is. In batch jobs, whose state no edit has to find
+// again, equal ones are numbered.
+func (l *lowerer) pathOf(path string) string {
 	if l.o.Batch {
-		return l.unique(n.StatePath())
+		return l.unique(path)
 	}
-	return n.StatePath()
+	return path
 }
 
 func (l *lowerer) unique(path string) string {

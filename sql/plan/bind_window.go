@@ -112,7 +112,7 @@ func (b *Binder) windowTable(name string, f windowFunc, c *syntax.Call, sc *scop
 	w.LTZ, w.RowTime = timeCol.Type.Kind == rt.TimestampLTZ, timeCol.RowTime
 	b.lintDST(w, sizeAt.Span())
 	out := b.windowOver(in, w, timeCol)
-	out.Node.(*WindowTable).Keys = keys
+	out.Node.(*WindowTable).Keys, out.Node.(*WindowTable).Span = keys, c.Span()
 	return out
 }
 
@@ -149,7 +149,7 @@ func (b *Binder) windowOver(in *Output, w *Window, timeCol *Column) *Output {
 }
 
 func (b *Binder) windowNode(in Node, w *Window, timeID int) *WindowTable {
-	n := &WindowTable{Input: in, Window: w, Time: timeID}
+	n := &WindowTable{Input: in, Window: w, Time: timeID, Path: b.path("window")}
 	for _, col := range in.Columns() {
 		if col.Name == "window_start" || col.Name == "window_end" || col.Name == "window_time" {
 			col.Window = nil

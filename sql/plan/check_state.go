@@ -8,19 +8,31 @@ func CheckStateNames(inserts []*Insert, diags *diag.List) {
 	first := map[string]diag.Span{}
 	for _, ins := range inserts {
 		Walk(ins.Input, func(n Node) bool {
-			a, ok := n.(*Aggregate)
-			if !ok {
+			name, what, span := stateOf(n)
+			if name == "" {
 				return true
 			}
-			name := a.StatePath()
 			if old, dup := first[name]; dup {
-				diags.Errorf(diag.CodeStateName, a.Span, "two aggregates have the state name %q", name).
+				diags.Errorf(diag.CodeStateName, span, "two %s have the state name %q", what, name).
 					WithNote(old, "the other one is here").
 					WithHelp("name one: SELECT /*+ STATE_ID('name') */ ...")
 				return true
 			}
-			first[name] = a.Span
+			first[name] = span
 			return true
 		})
 	}
+}
+
+// stateOf names the state of a node and what it is; "" for nodes without.
+func stateOf(n Node) (name, what string, span diag.Span) {
+	switch n := n.(type) {
+	case *Aggregate:
+		return n.StatePath(), "aggregates", n.Span
+	case *WindowTable:
+		if n.Window.Kind == SessionWindow && !n.CheckOnly {
+			return n.StatePath(), "tables of sessions", n.Span
+		}
+	}
+	return "", "", diag.Span{}
 }

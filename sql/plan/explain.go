@@ -72,8 +72,11 @@ func describe(n Node) (kind string, details []string) {
 			}
 			d = append(d, "keys=["+strings.Join(keys, ", ")+"]")
 		}
-		if n.CheckOnly {
+		switch {
+		case n.CheckOnly:
 			d = append(d, "time checked only")
+		case n.Window.Kind == SessionWindow:
+			d = append(d, "state="+n.StatePath())
 		}
 		return "Window", d
 	case *Aggregate:

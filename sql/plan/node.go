@@ -75,6 +75,9 @@ type WindowTable struct {
 	// divides time itself; rows come once, and fail where they have no time.
 	CheckOnly bool
 	Cols      []Column
+	// Path identifies the state, which sessions alone have.
+	Path string
+	Span diag.Span
 }
 
 // AggCall is one aggregate.
@@ -348,6 +351,18 @@ func (n *Aggregate) StatePath() string {
 		s += ", given"
 	}
 	return s + "]"
+}
+
+// StatePath identifies the state of sessions.
+func (n *WindowTable) StatePath() string {
+	var keys []string
+	for _, k := range n.Keys {
+		if c, ok := ColumnByID(n.Input.Columns(), k); ok {
+			keys = append(keys, keyText(n.Input, c))
+		}
+	}
+	sort.Strings(keys)
+	return n.Path + "[" + strings.Join(keys, ", ") + "; " + n.Window.String() + "]"
 }
 
 // keyText is the expression behind a key column, so that an alias below does
