@@ -32,12 +32,6 @@ type API interface {
 	// Preview runs a job over a sample and gives the rows of each table.
 	Preview(ctx context.Context, req Preview, f QueryResult) error
 
-	// Run runs a job until it ends, and calls f, one call at a time, for what happens
-	// meanwhile. When ctx ends the job is stopped: what is open is finished and
-	// committed. Only owners that Info.RunsJobs says it of take jobs.
-	Run(ctx context.Context, req RunJob, f func(*RunEvent) error) error
-	// StopJob finishes what a running job has open, commits it, and ends the job.
-	StopJob(ctx context.Context, job string) error
 	Jobs(ctx context.Context) ([]Job, error)
 	// Roll seals and commits what the job has open, now.
 	Roll(ctx context.Context, job string) (Rolled, error)
@@ -53,8 +47,6 @@ type Info struct {
 	Directory string    `json:"directory"`
 	// Brief: the owner is a command that ends by itself within moments.
 	Brief bool `json:"brief,omitempty"`
-	// RunsJobs: the owner takes jobs of other processes.
-	RunsJobs bool `json:"runs_jobs,omitempty"`
 }
 
 // Topic describes a topic.

@@ -51,10 +51,7 @@ func (c *Client) post(ctx context.Context, path string, body io.Reader) (*http.R
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("asking the owner of the data directory: %w", err)
-		}
-		return nil, fmt.Errorf("%w: %w", ErrBroken, err)
+		return nil, fmt.Errorf("asking the owner of the data directory: %w", err)
 	}
 	if resp.StatusCode == http.StatusOK {
 		return resp, nil
@@ -80,7 +77,7 @@ func call[Resp any](ctx context.Context, c *Client, path string, req any) (Resp,
 	}
 	defer resp.Body.Close()
 	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
-		return out, fmt.Errorf("%w: %w", ErrBroken, err)
+		return out, fmt.Errorf("%w: %w", errBroken, err)
 	}
 	return out, nil
 }
@@ -155,8 +152,8 @@ func (c *Client) Produce(ctx context.Context, topic string, next func(*Record) e
 		pw.CloseWithError(err)
 	}()
 	resp, err := c.post(ctx, "/v1/produce?topic="+url.QueryEscape(topic), pr)
-	pr.CloseWithError(ErrBroken) // an answer before the end: stop reading the input
-	if source := <-failed; source != nil && !errors.Is(source, ErrBroken) {
+	pr.CloseWithError(errBroken) // an answer before the end: stop reading the input
+	if source := <-failed; source != nil && !errors.Is(source, errBroken) {
 		// What the caller's own input said is the cause.
 		if err == nil {
 			resp.Body.Close()
@@ -168,7 +165,7 @@ func (c *Client) Produce(ctx context.Context, topic string, next func(*Record) e
 	}
 	defer resp.Body.Close()
 	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
-		return out, fmt.Errorf("%w: %w", ErrBroken, err)
+		return out, fmt.Errorf("%w: %w", errBroken, err)
 	}
 	return out, nil
 }
@@ -212,7 +209,7 @@ func (c *Client) Dead(ctx context.Context, req DeadQuery, f func(*DeadRecord) er
 	return c.frames(ctx, "/v1/dead", req, func(b []byte) error {
 		var rec DeadRecord
 		if err := json.Unmarshal(b, &rec); err != nil {
-			return fmt.Errorf("%w: %w", ErrBroken, err)
+			return fmt.Errorf("%w: %w", errBroken, err)
 		}
 		return f(&rec)
 	})
@@ -244,7 +241,7 @@ func (c *Client) results(ctx context.Context, path string, req any, f QueryResul
 		case frameBegin:
 			var cols []Column
 			if err := json.Unmarshal(b[1:], &cols); err != nil {
-				return fmt.Errorf("%w: %w", ErrBroken, err)
+				return fmt.Errorf("%w: %w", errBroken, err)
 			}
 			return f.Begin(cols)
 		case frameRow:
@@ -252,7 +249,7 @@ func (c *Client) results(ctx context.Context, path string, req any, f QueryResul
 		case frameDone:
 			return f.Done(string(b[1:]))
 		}
-		return fmt.Errorf("%w: frame %q", ErrBroken, b[0])
+		return fmt.Errorf("%w: frame %q", errBroken, b[0])
 	})
 }
 

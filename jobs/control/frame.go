@@ -66,8 +66,8 @@ func (f *frameWriter) close(t trailer) error {
 	return f.flush()
 }
 
-// ErrBroken is returned for a call whose owner went away before it had answered all.
-var ErrBroken = errors.New("the connection to the owner broke off")
+// errBroken is returned for a stream that ends before its trailer.
+var errBroken = errors.New("the connection to the owner broke off")
 
 type frameReader struct {
 	r   *bufio.Reader
@@ -83,10 +83,10 @@ func newFrameReader(r io.Reader) *frameReader {
 func (f *frameReader) next() ([]byte, error) {
 	n, err := binary.ReadUvarint(f.r)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBroken, err)
+		return nil, fmt.Errorf("%w: %w", errBroken, err)
 	}
 	if n > maxFrame {
-		return nil, fmt.Errorf("%w: a frame of %d bytes", ErrBroken, n)
+		return nil, fmt.Errorf("%w: a frame of %d bytes", errBroken, n)
 	}
 	if n == 0 {
 		return nil, nil
@@ -96,7 +96,7 @@ func (f *frameReader) next() ([]byte, error) {
 	}
 	f.buf = f.buf[:n]
 	if _, err := io.ReadFull(f.r, f.buf); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBroken, err)
+		return nil, fmt.Errorf("%w: %w", errBroken, err)
 	}
 	return f.buf, nil
 }
@@ -108,7 +108,7 @@ func (f *frameReader) trailer() (trailer, error) {
 		return t, err
 	}
 	if err := json.Unmarshal(b, &t); err != nil {
-		return t, fmt.Errorf("%w: %w", ErrBroken, err)
+		return t, fmt.Errorf("%w: %w", errBroken, err)
 	}
 	return t, nil
 }
@@ -190,7 +190,7 @@ func (d *decoder) bytes() []byte {
 // decodeRecord reads a record; it aliases b.
 func decodeRecord(b []byte, r *Record) error {
 	if len(b) == 0 {
-		return ErrBroken
+		return errBroken
 	}
 	flags := b[0]
 	d := decoder{b: b[1:]}
@@ -211,7 +211,7 @@ func decodeRecord(b []byte, r *Record) error {
 		r.Headers = append(r.Headers, Header{Key: k, Value: d.bytes()})
 	}
 	if d.bad || len(d.b) != 0 {
-		return fmt.Errorf("%w: a malformed record", ErrBroken)
+		return fmt.Errorf("%w: a malformed record", errBroken)
 	}
 	return nil
 }

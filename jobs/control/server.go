@@ -104,18 +104,6 @@ func handler(api API) http.Handler {
 	unary(mux, "/v1/ledger", api.Ledger)
 	unary(mux, "/v1/jobs", func(ctx context.Context, _ struct{}) ([]Job, error) { return api.Jobs(ctx) })
 	unary(mux, "/v1/job/roll", api.Roll)
-	unary(mux, "/v1/job/stop", func(ctx context.Context, job string) (struct{}, error) {
-		return struct{}{}, api.StopJob(ctx, job)
-	})
-	stream(mux, "/v1/job/run", func(ctx context.Context, req RunJob, out *frameWriter) error {
-		return api.Run(ctx, req, func(e *RunEvent) error {
-			b, err := json.Marshal(e)
-			if err != nil {
-				return err
-			}
-			return out.write(b)
-		})
-	})
 	unary(mux, "/v1/lane/resume", func(ctx context.Context, r ResumeLane) (struct{}, error) {
 		return struct{}{}, api.ResumeLane(ctx, r)
 	})

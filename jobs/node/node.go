@@ -34,10 +34,8 @@ type Options struct {
 	Version, Command string
 	// Brief: the node is for one command that ends within moments.
 	Brief bool
-	// RunsJobs: other processes may have their jobs run here.
-	RunsJobs bool
-	Now      func() time.Time
-	Log      *slog.Logger
+	Now   func() time.Time
+	Log   *slog.Logger
 	// Store tunes the log store; FS and Dir are set by Open.
 	Store topiclog.Options
 }
@@ -66,12 +64,7 @@ type Node struct {
 	ledger   *ledger.Ledger
 	server   *control.Server
 
-	closed context.Context // ends with the node
-	close  context.CancelFunc
-
 	mu        sync.Mutex
-	closing   bool
-	served    sync.WaitGroup // jobs of other processes
 	running   map[string]*Running
 	replaying map[string]bool // by job
 	dead      map[string]*deadTopic
@@ -100,7 +93,6 @@ func Open(ctx context.Context, o Options) (*Node, error) {
 		return nil, fmt.Errorf("making the data directory: %w", err)
 	}
 	n := &Node{opts: o, started: o.Now(), running: map[string]*Running{}, replaying: map[string]bool{}, dead: map[string]*deadTopic{}}
-	n.closed, n.close = context.WithCancel(context.Background())
 	if err := n.open(ctx); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
@@ -140,26 +132,23 @@ func (n *Node) open(ctx context.Context) error {
 	return err
 }
 
-// Close stops running jobs (finishing and committing what is open), stops serving
-// and gives the directory back. Whoever waits for a job learns how it ended.
+// Close stops serving, stops running jobs (finishing and committing what is
+// open) and gives the directory back.
 func (n *Node) Close() error {
 	var errs []error
+	if n.server != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		errs = append(errs, ignoreDeadline(n.server.Close(ctx)))
+		cancel()
+	}
 	n.mu.Lock()
-	n.closing = true
 	var running []*Running
 	for _, r := range n.running {
 		running = append(running, r)
 	}
 	n.mu.Unlock()
-	n.close()
 	for _, r := range running {
 		errs = append(errs, r.Stop(context.Background()))
-	}
-	n.served.Wait()
-	if n.server != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		errs = append(errs, ignoreDeadline(n.server.Close(ctx)))
-		cancel()
 	}
 	if n.records != nil {
 		errs = append(errs, n.records.close())
@@ -181,7 +170,7 @@ func ignoreDeadline(err error) error {
 
 // Info implements control.API.
 func (n *Node) Info(context.Context) (control.Info, error) {
-	return control.Info{PID: os.Getpid(), Version: n.opts.Version, Started: n.started, Command: n.opts.Command, Directory: n.opts.Dir, Brief: n.opts.Brief, RunsJobs: n.opts.RunsJobs}, nil
+	return control.Info{PID: os.Getpid(), Version: n.opts.Version, Started: n.started, Command: n.opts.Command, Directory: n.opts.Dir, Brief: n.opts.Brief}, nil
 }
 
 // Recovery is what opening the log store found.

@@ -100,8 +100,6 @@ func (n *Node) reserve(job string) (done func(), err error) {
 // busy is why a job can be neither started nor replayed now; mu is held.
 func (n *Node) busy(job string) error {
 	switch {
-	case n.closing:
-		return &control.Error{Kind: "environment", Message: fmt.Sprintf("process %d is stopping", os.Getpid())}
 	case n.running[job] != nil:
 		return &control.Error{Kind: "input", Message: fmt.Sprintf("job %s is running", job), Hint: "stop it first: a table has one writer"}
 	case n.replaying[job]:

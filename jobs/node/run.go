@@ -31,9 +31,6 @@ type RunOptions struct {
 	// Path is the job file's absolute path, which with its base name is the
 	// job's identity unless the file sets 'pipeline.name'.
 	Path string
-	// Directory is what relative paths in the files mean; empty: where this process
-	// works.
-	Directory string
 	// Fresh starts a new generation; Append lets it add to tables that have
 	// rows of earlier ones.
 	Fresh, Append bool
@@ -85,9 +82,6 @@ func (n *Node) Start(ctx context.Context, o RunOptions) (*Running, error) {
 	}
 	if o.Findings != nil && len(c.Findings) > 0 {
 		o.Findings(c.Findings)
-	}
-	if err := checkPaths(c.Unit.Job, o.Directory); err != nil {
-		return nil, err
 	}
 	r := &Running{node: n, record: jobRecord{Name: c.Unit.Name}, graph: c.Unit.Job, started: time.Now(), cpuStart: cpuTime()}
 	n.mu.Lock()

@@ -15,11 +15,30 @@ import (
 	"github.com/millrace/millrace/runtime/ledger"
 )
 
+// Progress is a job at one moment.
+type Progress struct {
+	Job           string        `json:"job"`
+	Seconds       float64       `json:"seconds"`
+	RowsPerSecond float64       `json:"rows_per_second"`
+	Read          int64         `json:"read"`
+	Written       int64         `json:"written"`
+	Folded        int64         `json:"folded"`
+	Filtered      int64         `json:"filtered"`
+	Dead          int64         `json:"dead"`
+	Late          int64         `json:"late"`
+	Open          int64         `json:"open"`
+	Lag           int64         `json:"lag_records"`
+	NextFileIn    time.Duration `json:"next_file_in_ns"`
+	Recovering    bool          `json:"recovering"`
+	// Trouble names lanes that do not run, with why.
+	Trouble []string `json:"trouble,omitempty"`
+}
+
 // Progress describes the job now. Numbers are rows of all tables: a record
 // that goes to two tables counts twice. What replays did is not in them.
-func (r *Running) Progress() control.Progress {
+func (r *Running) Progress() Progress {
 	s := r.run.Status()
-	p := control.Progress{Job: r.record.Name, Seconds: time.Since(r.started).Seconds(), Recovering: s.Recovering}
+	p := Progress{Job: r.record.Name, Seconds: time.Since(r.started).Seconds(), Recovering: s.Recovering}
 	dead := DeadTopic(r.record.Name, r.graph)
 	for i := range s.Rows {
 		row := &s.Rows[i]
@@ -55,21 +74,39 @@ func (r *Running) Progress() control.Progress {
 	return p
 }
 
+// Report is `run --report`.
+type Report struct {
+	Job         string                `json:"job"`
+	Seconds     float64               `json:"seconds"`
+	CPUSeconds  float64               `json:"cpu_seconds"`
+	MaxRSSBytes int64                 `json:"max_rss_bytes"`
+	Tables      []TableReport         `json:"tables"`
+	Ledger      []control.TableLedger `json:"ledger"`
+}
+
+// TableReport is what one table got.
+type TableReport struct {
+	Table string `json:"table"`
+	Rows  int64  `json:"rows"`
+	Bytes int64  `json:"bytes"`
+	Files int64  `json:"files"`
+}
+
 // Report sums the run up.
-func (r *Running) Report() control.Report {
-	rep := control.Report{Job: r.record.Name, Seconds: time.Since(r.started).Seconds(), CPUSeconds: (cpuTime() - r.cpuStart).Seconds(), MaxRSSBytes: maxRSS(),
+func (r *Running) Report() Report {
+	rep := Report{Job: r.record.Name, Seconds: time.Since(r.started).Seconds(), CPUSeconds: (cpuTime() - r.cpuStart).Seconds(), MaxRSSBytes: maxRSS(),
 		Tables: r.node.tableReports(r.record), Ledger: r.node.tableLedgers(r.record, "")}
 	return rep
 }
 
 // tableReports sums the committed artefacts of a job's tables.
-func (n *Node) tableReports(rec jobRecord) []control.TableReport {
+func (n *Node) tableReports(rec jobRecord) []TableReport {
 	book := n.ledger.Book(ledger.Scope{Job: rec.ID, Generation: rec.Generation})
-	byName := map[string]*control.TableReport{}
-	out := []control.TableReport{}
+	byName := map[string]*TableReport{}
+	out := []TableReport{}
 	for _, t := range book.Tables() {
 		if !t.Exchange {
-			byName[t.Name] = &control.TableReport{Table: t.Name}
+			byName[t.Name] = &TableReport{Table: t.Name}
 		}
 	}
 	book.Intents(func(e *ledger.Entry) bool {

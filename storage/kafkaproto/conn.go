@@ -3,6 +3,7 @@ package kafkaproto
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"runtime/debug"
@@ -20,16 +21,29 @@ const controlWeight = 32
 // maxPooledBuffer is the largest request buffer kept for use again.
 const maxPooledBuffer = 2 << 20
 
+// Before a client has logged in its requests are small ones, and share a budget of
+// their own: strangers take nothing away from clients.
+const (
+	maxLobbyBytes = 64 << 10
+	lobbyBudget   = 8 << 20
+)
+
 // serveConn reads and handles the requests of a connection until its end.
 func (s *Server) serveConn(c net.Conn) {
 	defer s.remove(c)
+	p, err := s.meet(c)
+	if err != nil {
+		s.opts.Logger.Debug("connection refused", "client", c.RemoteAddr().String(), "error", err)
+		c.Close()
+		return
+	}
 	replies := make(chan *reply, maxPipeline)
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
 		s.send(c, replies)
 	}()
-	err := s.receive(c, replies)
+	err = s.receive(c, p, replies)
 	close(replies)
 	<-sent
 	c.Close()
@@ -44,7 +58,7 @@ func (s *Server) serveConn(c net.Conn) {
 
 // receive reads requests until one is malformed, the client ends, or draining
 // starts.
-func (s *Server) receive(c net.Conn, replies chan<- *reply) (err error) {
+func (s *Server) receive(c net.Conn, p *peer, replies chan<- *reply) (err error) {
 	defer func() {
 		// A fault in one handler must not take the log and the other clients away.
 		if p := recover(); p != nil {
@@ -53,20 +67,44 @@ func (s *Server) receive(c net.Conn, replies chan<- *reply) (err error) {
 		}
 	}()
 	src := bufio.NewReaderSize(c, 4<<10)
-	l := limits{produce: s.opts.MaxProduceBytes, control: s.opts.MaxControlBytes}
+	clients, strangers := limits{produce: s.opts.MaxProduceBytes, control: s.opts.MaxControlBytes}, limits{produce: maxLobbyBytes, control: maxLobbyBytes}
+	var l limits
 	for {
-		if !s.deadline(c, s.opts.IdleTimeout) {
+		if !s.unmute(p) || !s.deadline(c, s.patience(p, s.opts.IdleTimeout)) {
 			return nil
+		}
+		if p.raw {
+			message, err := readToken(src)
+			if err != nil {
+				return err
+			}
+			r, err := s.token(p, message)
+			if err != nil {
+				return err
+			}
+			r.release = func() {}
+			replies <- r
+			continue
+		}
+		if l = strangers; !p.pending {
+			l = clients
 		}
 		f, err := readFrame(src, l)
 		if err != nil {
 			return err
 		}
-		r, err := s.handle(c, src, f)
+		if err := s.mayAsk(p, f.key); err != nil {
+			return err
+		}
+		r, err := s.handle(c, p, src, f)
 		if err != nil {
 			return err
 		}
+		last := r.last
 		replies <- r
+		if last {
+			return nil
+		}
 	}
 }
 
@@ -86,18 +124,22 @@ func (s *Server) deadline(c net.Conn, d time.Duration) bool {
 
 // handle reads a request's body and dispatches it. The budget it takes is given
 // back when its reply is released.
-func (s *Server) handle(c net.Conn, src io.Reader, f frame) (*reply, error) {
+func (s *Server) handle(c net.Conn, p *peer, src io.Reader, f frame) (*reply, error) {
 	weight := int64(f.size)
 	if f.key != apiProduce {
 		weight *= controlWeight
 	}
-	taken := s.budget.take(weight)
+	budget := s.budget
+	if p.pending {
+		budget, weight = s.lobby, int64(f.size)
+	}
+	taken := budget.take(weight)
 	if taken < 0 {
 		return nil, net.ErrClosed
 	}
 	var pooled *[]byte
 	var once sync.Once
-	settled := func() { once.Do(func() { s.budget.give(taken) }) }
+	settled := func() { once.Do(func() { budget.give(taken) }) }
 	release := func() {
 		settled()
 		if pooled != nil && cap(*pooled) <= maxPooledBuffer {
@@ -111,7 +153,7 @@ func (s *Server) handle(c net.Conn, src io.Reader, f frame) (*reply, error) {
 			settled()
 		}
 	}()
-	if !s.deadline(c, s.opts.RequestTimeout) {
+	if !s.deadline(c, s.patience(p, s.opts.RequestTimeout)) {
 		return nil, net.ErrClosed
 	}
 	var buf []byte
@@ -126,7 +168,7 @@ func (s *Server) handle(c net.Conn, src io.Reader, f frame) (*reply, error) {
 	if pooled != nil {
 		*pooled = b
 	}
-	r, err := s.dispatch(s.ctx, c, f, b, settled)
+	r, err := s.dispatch(s.ctx, c, p, f, b, settled)
 	if err != nil {
 		return nil, err
 	}
@@ -139,6 +181,27 @@ func (s *Server) handle(c net.Conn, src io.Reader, f frame) (*reply, error) {
 	}
 	done = true
 	return r, nil
+}
+
+// patience is how long reading may take: who has not logged in yet has less.
+func (s *Server) patience(p *peer, d time.Duration) time.Duration {
+	if !p.pending {
+		return d
+	}
+	return min(d, p.deadline.Sub(s.opts.now()))
+}
+
+// mayAsk refuses all but the keys of a login to who has to log in.
+func (s *Server) mayAsk(p *peer, key int16) error {
+	switch {
+	case key == apiVersions, key == apiSASLHandshake, key == apiSASLAuthenticate:
+		return nil
+	case p.pending:
+		return fmt.Errorf("%w: API key %d before a login", errMalformed, key)
+	case p.expired(s.opts.now()):
+		return fmt.Errorf("the login of %s is over", p.principal)
+	}
+	return nil
 }
 
 // send writes responses in the order of their requests. After a failure it

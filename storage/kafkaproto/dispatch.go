@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -35,16 +36,21 @@ func apis() []api {
 		{APIRange{14, 0, 5}, 4, control(kmsg.NewPtrSyncGroupRequest, serveSyncGroup)},
 		{APIRange{15, 0, 6}, 5, control(kmsg.NewPtrDescribeGroupsRequest, serveDescribeGroups)},
 		{APIRange{16, 0, 5}, 3, control(kmsg.NewPtrListGroupsRequest, serveListGroups)},
+		{APIRange{17, 0, 1}, 2, control(kmsg.NewPtrSASLHandshakeRequest, serveSASLHandshake)},
 		{APIRange{18, 0, 4}, 3, control(kmsg.NewPtrApiVersionsRequest, serveApiVersions)},
 		{APIRange{19, 0, 7}, 5, control(kmsg.NewPtrCreateTopicsRequest, serveCreateTopics)},
 		{APIRange{20, 0, 6}, 4, control(kmsg.NewPtrDeleteTopicsRequest, serveDeleteTopics)},
 		{APIRange{21, 0, 2}, 2, control(kmsg.NewPtrDeleteRecordsRequest, serveDeleteRecords)},
 		{APIRange{22, 0, 5}, 2, control(kmsg.NewPtrInitProducerIDRequest, serveInitProducerID)},
 		{APIRange{23, 2, 4}, 4, control(kmsg.NewPtrOffsetForLeaderEpochRequest, serveOffsetForLeaderEpoch)},
+		{APIRange{29, 1, 3}, 2, control(kmsg.NewPtrDescribeACLsRequest, serveDescribeACLs)},
+		{APIRange{30, 1, 3}, 2, control(kmsg.NewPtrCreateACLsRequest, serveCreateACLs)},
+		{APIRange{31, 1, 3}, 2, control(kmsg.NewPtrDeleteACLsRequest, serveDeleteACLs)},
 		{APIRange{32, 1, 4}, 4, control(kmsg.NewPtrDescribeConfigsRequest, serveDescribeConfigs)},
 		{APIRange{33, 0, 2}, 2, control(kmsg.NewPtrAlterConfigsRequest, serveAlterConfigs)},
 		{APIRange{34, 1, 2}, 2, control(kmsg.NewPtrAlterReplicaLogDirsRequest, serveAlterReplicaLogDirs)},
 		{APIRange{35, 1, 4}, 2, control(kmsg.NewPtrDescribeLogDirsRequest, serveDescribeLogDirs)},
+		{APIRange{36, 0, 2}, 2, control(kmsg.NewPtrSASLAuthenticateRequest, serveSASLAuthenticate)},
 		{APIRange{37, 0, 3}, 2, control(kmsg.NewPtrCreatePartitionsRequest, serveCreatePartitions)},
 		{APIRange{42, 0, 2}, 2, control(kmsg.NewPtrDeleteGroupsRequest, serveDeleteGroups)},
 		{APIRange{43, 0, 2}, 2, control(kmsg.NewPtrElectLeadersRequest, serveElectLeaders)},
@@ -56,6 +62,10 @@ func apis() []api {
 		{APIRange{57, 0, 1}, 0, control(kmsg.NewPtrUpdateFeaturesRequest, serveUpdateFeatures)},
 		{APIRange{60, 0, 2}, 0, control(kmsg.NewPtrDescribeClusterRequest, serveDescribeCluster)},
 		{APIRange{75, 0, 0}, 0, control(kmsg.NewPtrDescribeTopicPartitionsRequest, serveDescribeTopicPartitions)},
+		{APIRange{48, 0, 1}, 1, control(kmsg.NewPtrDescribeClientQuotasRequest, serveDescribeClientQuotas)},
+		{APIRange{49, 0, 1}, 1, control(kmsg.NewPtrAlterClientQuotasRequest, serveAlterClientQuotas)},
+		{APIRange{50, 0, 0}, 0, control(kmsg.NewPtrDescribeUserSCRAMCredentialsRequest, serveDescribeUserSCRAMCredentials)},
+		{APIRange{51, 0, 0}, 0, control(kmsg.NewPtrAlterUserSCRAMCredentialsRequest, serveAlterUserSCRAMCredentials)},
 	}
 }
 
@@ -73,6 +83,7 @@ type call struct {
 	ctx         context.Context
 	s           *Server
 	conn        net.Conn
+	peer        *peer
 	version     int16
 	correlation int32
 	clientID    string
@@ -81,6 +92,11 @@ type call struct {
 	// settled gives the request's part of the budget back; a handler that waits
 	// for long calls it when it needs the body no more. It may be called again.
 	settled func()
+	// throttle is how long the client is to wait after this request, by its quotas.
+	throttle time.Duration
+	// delay is how long the answer is held back; last ends the connection after it.
+	delay time.Duration
+	last  bool
 }
 
 // reply is a response, perhaps not known yet.
@@ -92,15 +108,17 @@ type reply struct {
 	build func() (net.Buffers, error)
 	// release, if not nil, is called when the response was sent or given up.
 	release func()
+	// last: nothing more is read after this.
+	last bool
 }
 
 // dispatch handles one request; b is the whole frame without its length.
-func (s *Server) dispatch(ctx context.Context, conn net.Conn, f frame, b []byte, settled func()) (*reply, error) {
+func (s *Server) dispatch(ctx context.Context, conn net.Conn, p *peer, f frame, b []byte, settled func()) (*reply, error) {
 	a, ok := s.table[f.key]
 	if !ok {
 		return nil, fmt.Errorf("%w: API key %d is not served", errMalformed, f.key)
 	}
-	c := &call{ctx: ctx, s: s, conn: conn, version: f.version, correlation: f.correlation, flexible: f.version >= a.flexible, settled: settled}
+	c := &call{ctx: ctx, s: s, conn: conn, peer: p, version: f.version, correlation: f.correlation, flexible: f.version >= a.flexible, settled: settled}
 	if f.version < a.Min || f.version > a.Max {
 		if f.key == apiVersions {
 			return c.unsupportedApiVersions(), nil
@@ -111,7 +129,17 @@ func (s *Server) dispatch(ctx context.Context, conn net.Conn, f frame, b []byte,
 	if c.clientID, c.body, err = parseHeader(b, c.flexible); err != nil {
 		return nil, err
 	}
-	return a.serve(c)
+	timer := c.timed()
+	r, err := a.serve(c)
+	if err != nil {
+		return nil, err
+	}
+	timer()
+	p.mutedUntil = later(p.mutedUntil, s.opts.now().Add(c.throttle))
+	if r.last = c.last; c.delay > 0 {
+		r.wait = after(r.wait, c.delay)
+	}
+	return r, nil
 }
 
 // control makes a handler of a function over messages of kmsg.
@@ -122,7 +150,11 @@ func control[R kmsg.Request](fresh func() R, serve func(*call, R) kmsg.Response)
 		if err := req.ReadFrom(c.body); err != nil {
 			return nil, fmt.Errorf("%w: API key %d version %d: %w", errMalformed, req.Key(), c.version, err)
 		}
-		return c.answer(serve(c, req)), nil
+		resp, ok := c.ask(req, func() kmsg.Response { return serve(c, req) })
+		if !ok {
+			return nil, fmt.Errorf("API key %d has no access rule", req.Key())
+		}
+		return c.answer(resp), nil
 	}
 }
 
@@ -131,6 +163,9 @@ func control[R kmsg.Request](fresh func() R, serve func(*call, R) kmsg.Response)
 func (c *call) answer(resp kmsg.Response) *reply {
 	return &reply{build: func() (net.Buffers, error) {
 		w := newWriter(c.correlation, false, resp.IsFlexible() && resp.Key() != apiVersions)
+		if t, ok := resp.(kmsg.SetThrottleResponse); ok && c.throttle > 0 {
+			t.SetThrottle(c.throttleMillis())
+		}
 		w.cur = resp.AppendTo(w.cur)
 		return w.frame(), nil
 	}}

@@ -23,10 +23,15 @@
 // What it is not: it keeps no records and no positions (storage/topiclog does),
 // and it is one node: it is the leader, controller and coordinator of
 // everything. The members of groups are known as long as the process lives; after
-// a restart they join again. Not served yet, and therefore not advertised: the
-// newer consumer group protocol (group.protocol=consumer), transactions, fetch sessions (every fetch is answered in full, as the
-// protocol allows), SASL, TLS, ACLs and quotas. Without authentication a server
-// refuses to listen beyond loopback unless Options.AllowRemote says so.
+// a restart they join again. What is not served is not advertised.
+//
+// Who a client is, is said by SASL (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512), by its TLS
+// certificate, or by a Unix socket; what it may do, by the access rules of
+// Options.Security. guards in authorize.go has the rules of every key: handlers
+// know nothing of them, but for Produce and Fetch. Without authentication
+// everything is allowed, and a server refuses to listen beyond loopback unless
+// Options.AllowUnauthenticated says so. Quotas make a client wait: it is told so in
+// the answer, and its connection's next request is not read before.
 //
 // Invariants:
 //   - Invariant 5, acknowledged is durable: a Produce is answered after the store
@@ -37,6 +42,11 @@
 //     within Options.MaxInFlightBytes.
 //   - A lease of the store is released after its bytes were written, whether or
 //     not writing succeeded.
+//   - What a client may not do has no effect and tells nothing: a topic that is
+//     denied looks the same whether or not there is one.
+//   - Before its login a client is served nothing but the login, in small requests
+//     that share a budget of their own.
+//   - No secret is logged.
 //
 // Concurrency: a connection has a reader, which also handles requests one after
 // the other, and a writer, which waits for appends and sends responses in order.

@@ -22,6 +22,8 @@ import (
 	"net"
 	"time"
 
+	"github.com/millrace/millrace/storage/acl"
+	"github.com/millrace/millrace/storage/quota"
 	"github.com/millrace/millrace/storage/topiclog"
 )
 
@@ -127,6 +129,7 @@ func serveFetch(c *call) (*reply, error) {
 			return nil, err
 		}
 		c.s.sessions.end(&req)
+		c.throttle = max(c.throttle, c.spend(quota.FetchRate, req.bytes()))
 	}
 	return &reply{build: func() (net.Buffers, error) { return req.answer(c, code), nil }, release: req.release}, nil
 }
@@ -135,7 +138,7 @@ func serveFetch(c *call) (*reply, error) {
 func (f *fetchRequest) resolve(c *call) {
 	for i := range f.topics {
 		t := &f.topics[i]
-		topic, code := t.find(c.s.opts.Store)
+		topic, code := c.topicFor(&t.topicRef, acl.Read)
 		for j := range t.partitions {
 			p := &t.partitions[j]
 			var ok bool
@@ -233,6 +236,19 @@ func (f *fetchRequest) read(c *call) (enough bool, err error) {
 	return enough || bytes >= f.minBytes || len(f.topics) == 0, nil
 }
 
+// bytes is the size of what was read.
+func (f *fetchRequest) bytes() int {
+	n := 0
+	for i := range f.topics {
+		for j := range f.topics[i].partitions {
+			if l := f.topics[i].partitions[j].lease; l != nil {
+				n += l.Bytes
+			}
+		}
+	}
+	return n
+}
+
 // release gives the leases back.
 func (f *fetchRequest) release() {
 	for i := range f.topics {
@@ -252,7 +268,7 @@ func (p *fetchPartition) giveBack() {
 // answer encodes the response around the leases' bytes.
 func (f *fetchRequest) answer(c *call, code int16) net.Buffers {
 	w := newWriter(c.correlation, c.flexible, c.flexible)
-	w.int32(0) // throttle time
+	w.int32(c.throttleMillis())
 	topics := f.topics
 	if c.version >= 7 {
 		if w.int16(code); code != codeNone {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/millrace/millrace/storage/authn"
 )
 
 // apiProduce may have large requests; all others are bounded more tightly.
@@ -54,6 +56,23 @@ func readFrame(src io.Reader, l limits) (frame, error) {
 		return f, fmt.Errorf("%w: %d bytes for API key %d, at most %d", errOversized, n, f.key, l.control)
 	}
 	return f, nil
+}
+
+// readToken reads a bare message of a login.
+func readToken(src io.Reader) ([]byte, error) {
+	var size [4]byte
+	if _, err := io.ReadFull(src, size[:]); err != nil {
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(size[:])
+	if n > authn.MaxMessage {
+		return nil, fmt.Errorf("%w: a login's message of %d bytes", errOversized, n)
+	}
+	b := make([]byte, n)
+	if _, err := io.ReadFull(src, b); err != nil {
+		return nil, noEOF(err)
+	}
+	return b, nil
 }
 
 // readBody reads the rest of a frame into buf, which grows as bytes arrive: a

@@ -26,6 +26,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/millrace/millrace/storage/acl"
+	"github.com/millrace/millrace/storage/quota"
 	"github.com/millrace/millrace/storage/record"
 	"github.com/millrace/millrace/storage/topiclog"
 )
@@ -36,6 +38,7 @@ type produceRequest struct {
 	acks            int16
 	topics          []produceTopic
 	partitions      int
+	bytes           int // of all records
 }
 
 type produceTopic struct {
@@ -73,6 +76,9 @@ func (p *produceRequest) parse(version int16, b []byte) error {
 			r.tags()
 		}
 		p.partitions += len(t.partitions)
+		for j := range t.partitions {
+			p.bytes += len(t.partitions[j].records)
+		}
 		r.tags()
 		if r.bad {
 			break
@@ -87,6 +93,8 @@ func serveProduce(c *call) (*reply, error) {
 	if err := req.parse(c.version, c.body); err != nil {
 		return nil, fmt.Errorf("produce version %d: %w", c.version, err)
 	}
+	c.throttle = max(c.throttle, c.spend(quota.ProduceRate, req.bytes))
+	mayUse := c.mayUseTransaction(req.transactionalID)
 	var left atomic.Int64
 	left.Store(1)
 	wait := make(chan struct{})
@@ -98,7 +106,10 @@ func serveProduce(c *call) (*reply, error) {
 	dec := c.s.decoders.Get().(*record.Decoder)
 	for i := range req.topics {
 		t := &req.topics[i]
-		topic, code := t.find(c.s.opts.Store)
+		topic, code := c.topicFor(&t.topicRef, acl.Write)
+		if !mayUse {
+			code = codeTransactionDenied
+		}
 		for j := range t.partitions {
 			p := &t.partitions[j]
 			if p.code = code; code != codeNone {
@@ -259,7 +270,7 @@ func (p *produceRequest) answer(c *call) (net.Buffers, error) {
 		w.tags()
 	}
 	if c.version >= 1 {
-		w.int32(0) // throttle time
+		w.int32(c.throttleMillis())
 	}
 	w.tags()
 	return w.frame(), nil

@@ -2,6 +2,7 @@ package kafkaproto
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/storage/authn"
+	"github.com/millrace/millrace/storage/quota"
 	"github.com/millrace/millrace/storage/record"
 	"github.com/millrace/millrace/storage/topiclog"
 )
@@ -29,9 +32,11 @@ type Options struct {
 	// Advertised is the host:port that clients are told to connect to; empty
 	// means the address they connected to.
 	Advertised string
-	// AllowRemote lets Serve take listeners beyond loopback although clients are
-	// not authenticated.
-	AllowRemote bool
+	// Security is how clients are told apart and what they may do.
+	Security Security
+	// AllowUnauthenticated lets Serve take listeners beyond loopback although
+	// Security authenticates nobody.
+	AllowUnauthenticated bool
 	// AutoCreatePartitions, if not 0, creates a topic with so many partitions when
 	// a client that allows it asks for the metadata of one that does not exist.
 	AutoCreatePartitions int
@@ -40,6 +45,9 @@ type Options struct {
 	// MaxConnections bounds the connections at once; 0 means 8000. More are
 	// closed as they come.
 	MaxConnections int
+	// MaxConnectionsPerAddress bounds those from one IP address; 0 means no bound but
+	// MaxConnections.
+	MaxConnectionsPerAddress int
 	// MaxProduceBytes bounds a Produce request, 0 means 100 MiB; MaxControlBytes
 	// every other one, 0 means 1 MiB.
 	MaxProduceBytes, MaxControlBytes int
@@ -53,10 +61,15 @@ type Options struct {
 	// RequestTimeout bounds how long one request may take to arrive and one
 	// response to be taken; 0 means 30 seconds.
 	IdleTimeout, RequestTimeout time.Duration
+	// LoginTimeout is how long a client may take until it is logged in, the TLS
+	// handshake included; 0 means 10 seconds.
+	LoginTimeout time.Duration
 	// InitialRebalanceDelay is how long a new group waits for more members before
 	// it shares out work; 0 means 3 seconds, as Kafka does, negative not at all.
 	InitialRebalanceDelay time.Duration
 	Logger                *slog.Logger
+
+	now func() time.Time // of tests; nil: time.Now
 }
 
 // Server serves a store. Its methods are safe for concurrent use.
@@ -66,6 +79,10 @@ type Server struct {
 	ctx      context.Context // ends when draining starts
 	cancel   context.CancelFunc
 	budget   *budget
+	lobby    *budget // of clients that are not logged in yet
+	guards   map[int16]guard
+	meters   *quota.Meters
+	logins   *authn.Authenticator // nil without Security.Access
 	groups   *groups
 	sessions *fetchSessions
 	buffers  sync.Pool // *[]byte for Produce requests
@@ -75,7 +92,9 @@ type Server struct {
 	mu        sync.Mutex
 	closed    bool
 	listeners map[net.Listener]bool
-	open      map[net.Conn]bool
+	open      map[net.Conn]string // to the client's address
+	perAddr   map[string]int
+	refused   refusals
 }
 
 // New returns a server that listens nowhere yet.
@@ -98,7 +117,14 @@ func New(o Options) (*Server, error) {
 	setDefault(&o.IdleTimeout, 10*time.Minute)
 	setDefault(&o.RequestTimeout, 30*time.Second)
 	setDefault(&o.InitialRebalanceDelay, 3*time.Second)
-	if o.NodeID < 0 || o.DefaultPartitions < 0 || o.AutoCreatePartitions < 0 || o.MaxConnections < 0 ||
+	setDefault(&o.LoginTimeout, 10*time.Second)
+	if err := o.Security.validate(); err != nil {
+		return nil, err
+	}
+	if o.now == nil {
+		o.now = time.Now
+	}
+	if o.NodeID < 0 || o.DefaultPartitions < 0 || o.AutoCreatePartitions < 0 || o.MaxConnections < 0 || o.MaxConnectionsPerAddress < 0 || o.LoginTimeout < 0 ||
 		o.MaxProduceBytes < 0 || o.MaxControlBytes < 0 || o.MaxInFlightBytes < 0 || o.MaxFetchBytes < 0 || o.IdleTimeout < 0 || o.RequestTimeout < 0 {
 		return nil, fmt.Errorf("kafka server: an option is negative")
 	}
@@ -106,7 +132,11 @@ func New(o Options) (*Server, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{opts: o, table: map[int16]api{}, budget: newBudget(o.MaxInFlightBytes), groups: newGroups(max(o.InitialRebalanceDelay, 0)),
-		sessions: newFetchSessions(), listeners: map[net.Listener]bool{}, open: map[net.Conn]bool{}}
+		sessions: newFetchSessions(), listeners: map[net.Listener]bool{}, open: map[net.Conn]string{}, perAddr: map[string]int{},
+		lobby: newBudget(lobbyBudget), guards: guards(), meters: quota.NewMeters(o.now)}
+	if o.Security.Access != nil {
+		s.logins = o.Security.Access.Authenticator()
+	}
 	s.buffers.New = func() any { return new([]byte) }
 	s.decoders.New = func() any { return new(record.Decoder) }
 	for _, a := range apis() {
@@ -127,7 +157,7 @@ func setDefault[T comparable](v *T, def T) {
 // closes the listener.
 func (s *Server) Serve(l net.Listener) error {
 	defer l.Close()
-	if tcp, ok := l.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && !s.opts.AllowRemote {
+	if tcp, ok := l.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && !s.opts.Security.authenticates() && !s.opts.AllowUnauthenticated {
 		return fmt.Errorf("kafka server: %w: %s", ErrRemote, l.Addr())
 	}
 	s.mu.Lock()
@@ -160,31 +190,16 @@ func (s *Server) Serve(l net.Listener) error {
 			continue
 		}
 		pause = 5 * time.Millisecond
-		if !s.add(c) {
-			c.Close()
+		client := c
+		if s.opts.Security.TLS != nil && l.Addr().Network() != "unix" {
+			client = tls.Server(c, s.opts.Security.TLS)
+		}
+		if !s.add(client) {
+			c.Close() // without a word: a TLS alert would take time
 			continue
 		}
-		go s.serveConn(c)
+		go s.serveConn(client)
 	}
-}
-
-// add counts a connection in, if there is room.
-func (s *Server) add(c net.Conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed || len(s.open) >= s.opts.MaxConnections {
-		return false
-	}
-	s.open[c] = true
-	s.conns.Add(1)
-	return true
-}
-
-func (s *Server) remove(c net.Conn) {
-	s.mu.Lock()
-	delete(s.open, c)
-	s.mu.Unlock()
-	s.conns.Done()
 }
 
 // Shutdown stops listening and reading, lets every request that was read be
@@ -202,6 +217,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Unlock()
 	s.cancel()
 	s.budget.close()
+	s.lobby.close()
 	done := make(chan struct{})
 	go func() {
 		s.conns.Wait()

@@ -8,7 +8,7 @@
 // NewLimited runs out of space after a number of bytes.
 //
 // It is not a general purpose filesystem abstraction: there are no
-// permissions, no symbolic links and no working directory. Paths are passed to
+// permissions (but for Restrict), no symbolic links and no working directory. Paths are passed to
 // the operating system as they are; Mem treats them as slash separated and
 // cleans them with path.Clean.
 //

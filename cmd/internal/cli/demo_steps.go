@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/cmd/internal/output"
 	githubevents "github.com/millrace/millrace/examples/github-events"
 	"github.com/millrace/millrace/jobs/control"
+	"github.com/millrace/millrace/jobs/node"
 	"github.com/millrace/millrace/sql/compile"
 )
 
@@ -190,7 +191,7 @@ func (d *demoRun) runAndKill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var r control.Report
+	var r node.Report
 	if err := json.Unmarshal(b, &r); err != nil {
 		return err
 	}
@@ -302,7 +303,7 @@ func (d *demoRun) tableOnDisk(name string) (t demoTable, err error) {
 }
 
 func (d *demoRun) written(ctx context.Context) (err error) {
-	var r control.Report
+	var r node.Report
 	b, err := os.ReadFile(filepath.Join(d.dir, "report.json"))
 	if err != nil {
 		return err

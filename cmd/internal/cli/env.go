@@ -128,7 +128,7 @@ func (e *Env) api(ctx context.Context, command string) (api control.API, close f
 		if !errors.Is(err, control.ErrNoOwner) {
 			return err
 		}
-		n, err := e.openOnce(ctx, node.Options{Command: command, Connectors: connectors, Brief: true})
+		n, err := e.openOnce(ctx, command, connectors, true)
 		if err == nil {
 			api, close = n, n.Close
 			return nil
@@ -144,22 +144,23 @@ func (e *Env) api(ctx context.Context, command string) (api control.API, close f
 
 // open makes this process the owner of the data directory.
 func (e *Env) open(ctx context.Context, command string) (*node.Node, error) {
-	return e.openWith(ctx, node.Options{Command: command, Connectors: connectors})
+	return e.openWith(ctx, command, connectors)
 }
 
-// openWith is open for other uses; it adds the directory and what commands share.
-func (e *Env) openWith(ctx context.Context, o node.Options) (n *node.Node, err error) {
+// openWith is open with other connectors.
+func (e *Env) openWith(ctx context.Context, command string, cs node.Connectors) (n *node.Node, err error) {
 	err = e.whileOwnedBriefly(ctx, func() (err error) {
-		n, err = e.openOnce(ctx, o)
+		n, err = e.openOnce(ctx, command, cs, false)
 		return err
 	})
 	return n, err
 }
 
 // openOnce fails with an OwnedError where another process is the owner.
-func (e *Env) openOnce(ctx context.Context, o node.Options) (*node.Node, error) {
-	o.Dir, o.Version, o.Now, o.FS = e.data, e.Version, e.Now, e.FS
-	n, err := node.Open(ctx, o)
+func (e *Env) openOnce(ctx context.Context, command string, cs node.Connectors, brief bool) (*node.Node, error) {
+	n, err := node.Open(ctx, node.Options{
+		Dir: e.data, Version: e.Version, Command: command, Connectors: cs, Now: e.Now, FS: e.FS, Brief: brief,
+	})
 	var owned *node.OwnedError
 	if errors.As(err, &owned) {
 		return nil, exitcode.With(exitcode.Environment, err)

@@ -18,11 +18,11 @@ var compileRun = compile.Options{Mode: compile.ModeRun}
 func jobsCommand(e *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "jobs",
-		Short: "running jobs: list, commit now, stop, let a stopped lane go on",
+		Short: "running jobs: list, commit now, let a stopped lane go on",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(jobsLs(e), jobsRoll(e), jobsStop(e), jobsResume(e))
+	cmd.AddCommand(jobsLs(e), jobsRoll(e), jobsResume(e))
 	return cmd
 }
 
@@ -94,26 +94,6 @@ that is done: their rows are then visible to readers.`,
 					return err
 				}
 				return e.done(cmd, fmt.Sprintf("job %s: %s, with the results of %s read, committed", r.Job, output.Count(r.Files, "file"), output.Count(r.Rows, "row")), r)
-			})
-		},
-	}
-}
-
-func jobsStop(e *Env) *cobra.Command {
-	return &cobra.Command{
-		Use:   "stop JOB",
-		Short: "finish and commit what a running job has open, and end it",
-		Long: `Ends a running job as the first SIGTERM to its command does: what is open is finished
-and committed, and the next run goes on from there. The command that started it ends
-with exit 0.`,
-		Example: "  millrace jobs stop github-events",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.withAPI(cmd, func(ctx context.Context, api control.API) error {
-				if err := api.StopJob(ctx, args[0]); err != nil {
-					return err
-				}
-				return e.done(cmd, fmt.Sprintf("job %s: stopped, everything read is committed", args[0]), map[string]string{"job": args[0]})
 			})
 		},
 	}

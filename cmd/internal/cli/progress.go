@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/cmd/internal/output"
-	"github.com/millrace/millrace/jobs/control"
+	"github.com/millrace/millrace/jobs/node"
 )
 
 // progress shows what running jobs do, on stderr.
@@ -37,7 +37,7 @@ func (e *Env) newProgress() (*progress, error) {
 	return p, nil
 }
 
-func (p *progress) show(running []activeJob) {
+func (p *progress) show(running []*node.Running) {
 	var lines []string
 	for _, r := range running {
 		s := r.Progress()
@@ -58,7 +58,7 @@ func (p *progress) show(running []activeJob) {
 }
 
 // progressLine is what a job does, as one line for people.
-func progressLine(p control.Progress) string {
+func progressLine(p node.Progress) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s rows/s, read %s, lag %s, open %s", p.Job, output.Thousands(int64(p.RowsPerSecond)), output.Thousands(p.Read), output.Thousands(p.Lag), output.Thousands(p.Open))
 	if p.Open > 0 && p.NextFileIn > 0 {
@@ -76,7 +76,7 @@ func progressLine(p control.Progress) string {
 
 // summaryLine is what a job has done so far, in all its runs: the ledger's
 // equation without its zeros.
-func summaryLine(p control.Progress) string {
+func summaryLine(p node.Progress) string {
 	head := fmt.Sprintf("job %s: ended after %.1f s; in all ", p.Job, p.Seconds)
 	if p.Read == 0 {
 		return head + "no rows read"

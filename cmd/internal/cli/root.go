@@ -150,9 +150,6 @@ func exitCodeOf(err error) exitcode.Code {
 		}
 		return exitcode.Failed
 	}
-	if errors.Is(err, control.ErrBroken) {
-		return exitcode.Environment
-	}
 	return exitcode.Of(err)
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/cmd/internal/exitcode"
-	"github.com/millrace/millrace/jobs/control"
 	"github.com/millrace/millrace/jobs/node"
 	"github.com/millrace/millrace/jobs/spec"
 	"github.com/millrace/millrace/sql/diag"
@@ -36,8 +35,7 @@ with exit 0. The first SIGINT or SIGTERM finishes what is open, commits, and
 exits 0; a second leaves at once, and loses nothing all the same.
 
 The process owns the data directory meanwhile; other commands given the same
---data talk to it. Where a server owns it, the job runs there, over the same log, and
-this command is its foreground: it shows progress, and stops the job when it ends.`,
+--data talk to it.`,
 		Example: `  millrace run job.sql -f ddl/
   millrace run job.sql -f ddl/ --set BOUNDED=latest-offset --report report.json`,
 		Args: cobra.MinimumNArgs(1),
@@ -97,18 +95,23 @@ func (e *Env) runJobs(cmd *cobra.Command, job *jobFlags, args []string, o node.R
 		}
 		all = append(all, p)
 	}
-	start, done, err := e.jobRunner(cmd)
+	n, err := e.open(cmd.Context(), commandName(cmd))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, done()) }()
-	var running []activeJob
+	defer func() { err = errors.Join(err, n.Close()) }()
+	if rec := n.Recovery(); len(rec.Damage) > 0 {
+		for _, d := range rec.Damage {
+			e.note("log: %s", d)
+		}
+	}
+	var running []*node.Running
 	for _, p := range all {
 		p.opts.Notice = func(line string) { e.note("%s", line) }
 		p.opts.Findings = func(l diag.List) {
 			_ = diag.Renderer{Color: e.StderrTerminal}.Render(e.Stderr, l) // warnings; stderr may be gone
 		}
-		r, err := start(cmd.Context(), p.opts)
+		r, err := n.Start(cmd.Context(), p.opts)
 		if cmd.Context().Err() != nil && errors.Is(err, context.Canceled) {
 			e.note("stopped while starting")
 			return stopAll(running)
@@ -129,41 +132,7 @@ func (e *Env) runJobs(cmd *cobra.Command, job *jobFlags, args []string, o node.R
 	return err
 }
 
-// jobRunner is what starts jobs: this process as the owner of the data directory, or
-// an owner that runs jobs of others.
-func (e *Env) jobRunner(cmd *cobra.Command) (start func(context.Context, node.RunOptions) (activeJob, error), done func() error, err error) {
-	n, err := e.open(cmd.Context(), commandName(cmd))
-	if err == nil {
-		for _, d := range n.Recovery().Damage {
-			e.note("log: %s", d)
-		}
-		return func(ctx context.Context, o node.RunOptions) (activeJob, error) {
-			r, err := n.Start(ctx, o)
-			if err != nil {
-				return nil, err
-			}
-			return r, nil
-		}, n.Close, nil
-	}
-	var owned *node.OwnedError
-	if !errors.As(err, &owned) {
-		return nil, nil, err
-	}
-	c, dialled := control.Dial(cmd.Context(), e.data)
-	if dialled != nil {
-		return nil, nil, err
-	}
-	info, asked := c.Info(cmd.Context())
-	if asked != nil || !info.RunsJobs {
-		c.Close()
-		return nil, nil, err
-	}
-	e.note("process %d (%s) owns the data directory and runs the job", info.PID, info.Command)
-	return func(ctx context.Context, o node.RunOptions) (activeJob, error) { return e.attach(ctx, c, o) },
-		func() error { c.Close(); return nil }, nil
-}
-
-func stopAll(running []activeJob) error {
+func stopAll(running []*node.Running) error {
 	var errs []error
 	for _, r := range running {
 		errs = append(errs, r.Stop(context.Background()))
@@ -173,7 +142,7 @@ func stopAll(running []activeJob) error {
 
 // watch shows progress until every job has ended, or stops them when the
 // context does.
-func (e *Env) watch(ctx context.Context, running []activeJob) error {
+func (e *Env) watch(ctx context.Context, running []*node.Running) error {
 	if len(running) == 0 {
 		return nil
 	}
@@ -210,16 +179,11 @@ func (e *Env) watch(ctx context.Context, running []activeJob) error {
 			e.note("dead letters: millrace dead ls --job %s", s.Job)
 		}
 	}
-	err = errors.Join(errs...)
-	var told *control.Error
-	if errors.As(err, &told) || errors.Is(err, control.ErrBroken) {
-		return err // it is the owner's, or the owner is gone
-	}
-	return exitcode.With(exitcode.Failed, err)
+	return exitcode.With(exitcode.Failed, errors.Join(errs...))
 }
 
-func writeReport(path string, running []activeJob) error {
-	reports := make([]control.Report, 0, len(running))
+func writeReport(path string, running []*node.Running) error {
+	reports := make([]node.Report, 0, len(running))
 	for _, r := range running {
 		reports = append(reports, r.Report())
 	}

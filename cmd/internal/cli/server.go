@@ -26,11 +26,11 @@ const drainTime = 10 * time.Second
 
 // serverFlags are what `server` is told.
 type serverFlags struct {
-	kafka       []string
-	advertise   string
-	allowRemote bool
-	autoCreate  int
-	partitions  int
+	kafka                []string
+	advertise            string
+	allowUnauthenticated bool
+	autoCreate           int
+	partitions           int
 }
 
 func serverCommand(e *Env) *cobra.Command {
@@ -40,12 +40,11 @@ func serverCommand(e *Env) *cobra.Command {
 		Short: "serve the log to Kafka clients until stopped",
 		Long: `Serves the topics of the data directory to Kafka clients: producers, consumers with
 and without a group, and topic administration. The process owns the data directory
-meanwhile; other commands given the same --data talk to it, and jobs that are started
-by run with the same --data run in it, over the same log.
+meanwhile; other commands given the same --data talk to it.
 
 A write is answered when it is on disk, whatever acks the client asks for. Not yet
 served, and not advertised to clients: transactions, SASL, TLS and ACLs. So --kafka takes only addresses of
-this machine unless --allow-remote is given.
+this machine unless --allow-unauthenticated is given.
 
 The first SIGINT or SIGTERM answers what was read, then exits 0.`,
 		Example: `  millrace server --kafka 127.0.0.1:9092
@@ -56,7 +55,9 @@ The first SIGINT or SIGTERM answers what was read, then exits 0.`,
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.kafka, "kafka", nil, "listen on `ADDR`, HOST:PORT or unix:PATH; may be repeated")
 	fl.StringVar(&f.advertise, "advertise", "", "tell clients to connect to `HOST:PORT`; else to the address they came by")
-	fl.BoolVar(&f.allowRemote, "allow-remote", false, "also listen beyond this machine, where anybody who connects may read and write everything")
+	fl.BoolVar(&f.allowUnauthenticated, "allow-unauthenticated", false, "also listen beyond this machine without authentication: anybody who connects may read and write everything")
+	fl.BoolVar(&f.allowUnauthenticated, "allow-remote", false, "")
+	_ = fl.MarkDeprecated("allow-remote", "say --allow-unauthenticated") // fails for a flag that is not there alone
 	fl.IntVar(&f.autoCreate, "auto-create", 0, "make a missing topic that a client asks for, with `N` partitions; 0: do not")
 	fl.IntVar(&f.partitions, "partitions", 1, "`N` partitions for topics that clients create without a number")
 	return cmd
@@ -84,7 +85,7 @@ func (e *Env) serve(cmd *cobra.Command, f serverFlags) (err error) {
 		e.note("log: %s", d)
 	}
 	s, err := kafkaproto.New(kafkaproto.Options{
-		Store: store, Advertised: f.advertise, AllowRemote: f.allowRemote, AutoCreatePartitions: f.autoCreate, DefaultPartitions: f.partitions,
+		Store: store, Advertised: f.advertise, AllowUnauthenticated: f.allowUnauthenticated, AutoCreatePartitions: f.autoCreate, DefaultPartitions: f.partitions,
 		Logger: slog.New(slog.NewTextHandler(e.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
@@ -121,7 +122,7 @@ func (e *Env) serve(cmd *cobra.Command, f serverFlags) (err error) {
 		}
 	}
 	if errors.Is(err, kafkaproto.ErrRemote) {
-		return exitcode.With(exitcode.Input, fmt.Errorf("%w: listen on 127.0.0.1, or say --allow-remote", err))
+		return exitcode.With(exitcode.Input, fmt.Errorf("%w: listen on 127.0.0.1, authenticate clients by --kafka-sasl or --kafka-tls-client-ca, or say --allow-unauthenticated", err))
 	}
 	return exitcode.With(exitcode.Environment, err)
 }
@@ -130,10 +131,10 @@ func (e *Env) serve(cmd *cobra.Command, f serverFlags) (err error) {
 // log.
 func (e *Env) openLog(ctx context.Context, command string) (*node.Node, *topiclog.Store, error) {
 	var store *topiclog.Store
-	n, err := e.openWith(ctx, node.Options{Command: command, RunsJobs: true, Connectors: func(log *client.Client, fsys vfs.FS) (*connector.Registry, error) {
+	n, err := e.openWith(ctx, command, func(log *client.Client, fsys vfs.FS) (*connector.Registry, error) {
 		store = log.Store()
 		return connectors(log, fsys)
-	}})
+	})
 	return n, store, err
 }
 

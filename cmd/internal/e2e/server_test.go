@@ -113,7 +113,7 @@ func TestServerRefusals(t *testing.T) {
 			t.Errorf("%s: exit code %d, want 2\n%s", what, r.code, r.stderr)
 		}
 	}
-	if r := w.run("server", "--kafka", "0.0.0.0:0"); !strings.Contains(r.stderr, "--allow-remote") {
+	if r := w.run("server", "--kafka", "0.0.0.0:0"); !strings.Contains(r.stderr, "--allow-unauthenticated") {
 		t.Errorf("a listener for everybody: %s", r.stderr)
 	}
 }

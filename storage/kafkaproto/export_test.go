@@ -1,0 +1,6 @@
+package kafkaproto
+
+import "time"
+
+// SetClock gives a server's options another clock.
+func SetClock(o *Options, now func() time.Time) { o.now = now }
