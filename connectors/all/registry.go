@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/connectors/format/jsonfmt"
 	"github.com/millrace/millrace/connectors/format/parquetfmt"
 	"github.com/millrace/millrace/connectors/hdfs"
+	"github.com/millrace/millrace/connectors/hive"
 	"github.com/millrace/millrace/connectors/kafka"
 	"github.com/millrace/millrace/connectors/logtopic"
 	"github.com/millrace/millrace/connectors/print"
@@ -43,8 +44,8 @@ type Deps struct {
 // a file format and belongs to connector 'filesystem'.
 func Formats() []format.Format { return []format.Format{jsonfmt.Format{}, csvfmt.Format{}} }
 
-// Registry returns the built-in connectors: log, kafka, filesystem, datagen, print
-// and blackhole.
+// Registry returns the built-in connectors: log, kafka, filesystem, hive, datagen,
+// print and blackhole.
 func Registry(d Deps) (*connector.Registry, error) {
 	if d.FS == nil {
 		d.FS = vfs.NewOS()
@@ -55,10 +56,12 @@ func Registry(d Deps) (*connector.Registry, error) {
 	if d.Stderr == nil {
 		d.Stderr = os.Stderr
 	}
+	files := filesystem.New(d.FS, d.Pools, Formats()...).With(hdfs.NewScheme(d.FS, nil))
 	r, err := connector.NewRegistry(
 		logtopic.New(d.Log, Formats()...),
 		kafka.New(Formats()...),
-		filesystem.New(d.FS, d.Pools, Formats()...).With(hdfs.NewScheme(d.FS, nil)),
+		files,
+		hive.New(files),
 		datagen.New(d.Clock),
 		print.New(d.Stdout, d.Stderr),
 		blackhole.New(),

@@ -33,6 +33,7 @@ func TestBuiltIns(t *testing.T) {
 		"blackhole":  {sink: true},
 		"datagen":    {source: true},
 		"filesystem": {source: true, sink: true, formats: "csv,json,parquet"},
+		"hive":       {sink: true, formats: "parquet"},
 		"kafka":      {source: true, formats: "csv,json"},
 		"log":        {source: true, sink: true, formats: "csv,json"},
 		"print":      {sink: true},

@@ -166,6 +166,16 @@ type PartitionCommitter interface {
 	CommitPartition(ctx context.Context, tablePartition string) error
 }
 
+// PartitionBatchCommitter is a PartitionCommitter to which many table partitions
+// cost less than one by one.
+type PartitionBatchCommitter interface {
+	PartitionCommitter
+	// CommitPartitions announces several; errors are in the order of the
+	// argument, and one partition's does not keep the others from being
+	// announced. Idempotent.
+	CommitPartitions(ctx context.Context, tablePartitions []string) []error
+}
+
 // CommitPolicy is the announcing rule of a table.
 type CommitPolicy struct {
 	Trigger CommitTrigger

@@ -154,4 +154,7 @@ type TableStatus struct {
 	Files int64
 	// Partitions of the table that are open, closed and announced.
 	OpenPartitions, Announced int
+	// AnnounceError is why partitions that are closed could not be announced;
+	// it is tried again.
+	AnnounceError string
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
@@ -22,6 +24,7 @@ type closer struct {
 	sink   connector.PartitionCommitter
 	policy connector.CommitPolicy
 	clock  slot.Clock
+	log    *slog.Logger
 
 	// gate orders commits of files by lanes and the steps of a close. What a
 	// keyed stage commits is ordered by the ledger, which refuses an
@@ -33,10 +36,23 @@ type closer struct {
 	first  map[string]int64 // ms when a partition was first seen, for ProcessTime
 	busy   bool
 	err    error // of the last announcement; shown, and tried again
+	// After a failed announcement the next one waits, longer each time.
+	wait         time.Duration
+	again, since time.Time
 }
 
-func newCloser(b *ledger.Book, t *ledger.Table, pc connector.PartitionCommitter, p connector.CommitPolicy, c slot.Clock) *closer {
-	return &closer{book: b, table: t, sink: pc, policy: p, clock: c, wanted: map[string]bool{}, first: map[string]int64{}}
+const (
+	firstAnnounceWait = 200 * time.Millisecond
+	maxAnnounceWait   = 15 * time.Second
+	// announceBatch bounds how many partitions a sink announces in one call.
+	announceBatch = 100
+	// announcePatience is how long a bounded run, whose rows are all committed,
+	// tries to announce them in the face of errors that may go away.
+	announcePatience = 5 * time.Minute
+)
+
+func newCloser(b *ledger.Book, t *ledger.Table, pc connector.PartitionCommitter, p connector.CommitPolicy, c slot.Clock, log *slog.Logger) *closer {
+	return &closer{book: b, table: t, sink: pc, policy: p, clock: c, log: log, wanted: map[string]bool{}, first: map[string]int64{}}
 }
 
 // Commit implements lane.PartitionCloser.
@@ -217,7 +233,7 @@ func (c *closer) step(ctx context.Context, s *closeState, wake func(), done *syn
 	for _, tp := range plan.seal {
 		c.wanted[tp] = true
 	}
-	start := len(plan.announce) > 0 && !c.busy
+	start := len(plan.announce) > 0 && !c.busy && !c.clock.Now().Before(c.again)
 	c.busy = c.busy || start
 	c.mu.Unlock()
 	if changed || len(facts) > 0 {
@@ -271,34 +287,90 @@ func (c *closer) load(s *closeState) {
 	s.first = c.first
 }
 
-// announce makes closed partitions known. What fails is tried again by the
-// next step; files go on being committed meanwhile.
+// announce makes closed partitions known. What fails is tried again by a later
+// step; files go on being committed meanwhile.
 func (c *closer) announce(ctx context.Context, closed []*ledger.Close) {
 	var failed error
-	for _, x := range closed {
-		if err := c.sink.CommitPartition(ctx, x.TablePartition); err != nil {
-			failed = fmt.Errorf("announcing partition %s of table %s: %w", x.TablePartition, c.table.Name, err)
-			continue
+	for part := range slices.Chunk(closed, announceBatch) {
+		if ctx.Err() != nil {
+			break
 		}
-		c.gate.Lock()
-		now := c.book.Close(ledger.CloseKey{Table: c.table.ID, TablePartition: x.TablePartition})
-		if now != nil && now.Version == x.Version && now.Step == ledger.Closed {
-			f := *now
-			f.Step, f.TimeMillis = ledger.Announced, c.clock.Now().UnixMilli()
-			if err := c.book.Append(ctx, &f); err != nil && !errors.Is(err, ledger.ErrStale) {
+		for i, err := range c.commit(ctx, part) {
+			if err == nil {
+				err = c.announced(ctx, part[i])
+			} else {
+				err = fmt.Errorf("announcing partition %s of table %s: %w", part[i].TablePartition, c.table.Name, err)
+			}
+			if err != nil {
 				failed = err
 			}
 		}
-		c.gate.Unlock()
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.err
 	c.busy, c.err = false, failed
-	c.mu.Unlock()
+	if failed == nil {
+		c.wait, c.since = 0, time.Time{}
+		return
+	}
+	if c.since.IsZero() {
+		c.since = c.clock.Now()
+	}
+	if before == nil && c.log != nil {
+		c.log.Warn("partitions are not announced; their files are committed, and it is tried again", "table", c.table.Name, "error", failed)
+	}
+	c.wait = min(max(2*c.wait, firstAnnounceWait), maxAnnounceWait)
+	c.again = c.clock.Now().Add(c.wait)
+}
+
+// commit hands partitions to the sink, together where it can take them so.
+func (c *closer) commit(ctx context.Context, part []*ledger.Close) []error {
+	if b, ok := c.sink.(connector.PartitionBatchCommitter); ok {
+		names := make([]string, len(part))
+		for i, x := range part {
+			names[i] = x.TablePartition
+		}
+		return b.CommitPartitions(ctx, names)
+	}
+	errs := make([]error, len(part))
+	for i, x := range part {
+		errs[i] = c.sink.CommitPartition(ctx, x.TablePartition)
+	}
+	return errs
+}
+
+// announced records that a partition is known, unless late rows have come
+// meanwhile: then it goes through its steps once more.
+func (c *closer) announced(ctx context.Context, x *ledger.Close) error {
+	c.gate.Lock()
+	defer c.gate.Unlock()
+	now := c.book.Close(ledger.CloseKey{Table: c.table.ID, TablePartition: x.TablePartition})
+	if now == nil || now.Version != x.Version || now.Step != ledger.Closed {
+		return nil
+	}
+	f := *now
+	f.Step, f.TimeMillis = ledger.Announced, c.clock.Now().UnixMilli()
+	if err := c.book.Append(ctx, &f); err != nil && !errors.Is(err, ledger.ErrStale) {
+		return err
+	}
+	return nil
 }
 
 // lastErr is why the last announcement failed, or nil.
 func (c *closer) lastErr() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.err
+}
+
+// finalErr is lastErr if trying again is of no use, or has been for long.
+func (c *closer) finalErr() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var r connector.Retryable
+	if errors.As(c.err, &r) && r.Retryable() && c.clock.Now().Sub(c.since) < announcePatience {
+		return nil
+	}
 	return c.err
 }

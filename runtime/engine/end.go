@@ -85,7 +85,7 @@ func (r *Run) over(lanes []*laneOf, pending bool) bool {
 func (r *Run) announceErr() error {
 	for _, t := range r.tables {
 		if t.closer != nil {
-			if err := t.closer.lastErr(); err != nil {
+			if err := t.closer.finalErr(); err != nil {
 				return err
 			}
 		}

@@ -63,7 +63,7 @@ func (r *Run) addSink(ctx context.Context, n *graph.Node, op *graph.Sink) error 
 	r.tables[name], r.nodes[n.ID] = t, t
 	if pc, ok := t.sink.(connector.PartitionCommitter); ok {
 		if p := pc.CommitPolicy(); p.Trigger != connector.NoCommit {
-			t.closer = newCloser(r.book, fact, pc, p, r.clock)
+			t.closer = newCloser(r.book, fact, pc, p, r.clock, r.deps.Log)
 		}
 	}
 	return nil

@@ -155,6 +155,11 @@ func (r *Run) tableStatus(t *table, s *Status) TableStatus {
 			x.OpenPartitions++
 		}
 	}
+	if t.closer != nil {
+		if err := t.closer.lastErr(); err != nil {
+			x.AnnounceError = err.Error()
+		}
+	}
 	r.mu.Lock()
 	if v := r.rates[t.fact.Name]; v != nil {
 		x.RowsPerSecond = v.perSecond()

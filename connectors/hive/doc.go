@@ -1,0 +1,42 @@
+// Package hive is the connector `hive`: tables of a Hive Metastore, written as
+// Parquet files exactly once and read by Hive, Spark, Trino and DuckDB.
+//
+// Its files are those of connectors/filesystem, on the same filesystems and by
+// the same protocol: this package maps a table of the metastore to a table
+// directory, and registers what lies there. It is no file writer, and it does
+// not decide when a table partition is complete: the runtime does.
+//
+//	metastore table -> columns, location, checks ------+
+//	                                                   v
+//	rows -> filesystem sink -> renames into dt=.../hr=.../   (exactly once)
+//	                                                   |
+//	partition complete -> count files -> add or alter the partition -> _SUCCESS
+//
+// # Announcing a partition
+//
+//  1. The table is read again: dropped, moved, or with columns that no longer
+//     fit what is written, it is an error that names the difference. Nothing is
+//     registered, files go on being committed, it is tried again.
+//  2. The directory's files are counted: numFiles, totalSize, numRows.
+//  3. Partitions that the metastore does not have are added, if not exists, with
+//     the owner's tag. One that is there must lie in the directory we write and
+//     carry no higher epoch of our job; its statistics are altered if they differ.
+//  4. _SUCCESS is written, over an older one.
+//
+// Each step can be repeated; after a lost reply or a crash all are. Late rows
+// are one more file, and the steps once more.
+//
+// # Invariants
+//
+//   - Invariant 3: a call without an answer says nothing; the next try looks first.
+//   - Invariant 6: no column is converted: types must agree, or the table is
+//     refused with all differences.
+//   - Invariant 9: before anything is announced the table's owner record is read.
+//   - A partition is never dropped, a location never changed, a table of another
+//     job never altered.
+//
+// # Concurrency
+//
+// A Connector shares one client a metastore between its tables. A Sink is safe
+// for concurrent use; the runtime announces from one goroutine a table.
+package hive

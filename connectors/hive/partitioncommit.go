@@ -1,0 +1,270 @@
+package hive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/millrace/millrace/connectors/filesystem"
+	"github.com/millrace/millrace/connectors/hive/metastore"
+	"github.com/millrace/millrace/runtime/connector"
+)
+
+// Properties of a partition: the owner's tag, and Hive's statistics.
+const (
+	paramJob      = "millrace.job"
+	paramJobName  = "millrace.job.name"
+	paramEpoch    = "millrace.epoch"
+	paramFiles    = "numFiles"
+	paramBytes    = "totalSize"
+	paramRows     = "numRows"
+	paramAccurate = "COLUMN_STATS_ACCURATE"
+)
+
+// announcement is a table partition on its way into the metastore.
+type announcement struct {
+	name   string // "dt=2024-05-01/hr=08", as in the path
+	values []string
+	files  filesystem.Inventory
+	there  *metastore.Partition
+	err    error
+}
+
+// CommitPartition implements connector.PartitionCommitter.
+func (s *Sink) CommitPartition(ctx context.Context, tablePartition string) error {
+	return s.CommitPartitions(ctx, []string{tablePartition})[0]
+}
+
+// CommitPartitions implements connector.PartitionBatchCommitter. The order for
+// each: its files are published by now, the metastore's entry, the success file.
+func (s *Sink) CommitPartitions(ctx context.Context, tablePartitions []string) []error {
+	parts := make([]*announcement, len(tablePartitions))
+	for i, tp := range tablePartitions {
+		parts[i] = &announcement{name: tp}
+		parts[i].values, parts[i].err = s.values(tp)
+	}
+	// Invariant 9: a process whose table was taken over announces nothing.
+	err := s.Owned()
+	if err == nil && s.opts.register {
+		err = s.register(ctx, parts)
+	}
+	errs := make([]error, len(parts))
+	for i, p := range parts {
+		if p.err == nil {
+			p.err = err
+		}
+		if p.err == nil && s.opts.success {
+			p.err = s.Sink.CommitPartition(ctx, p.name)
+		}
+		errs[i] = p.err
+	}
+	return errs
+}
+
+// values are the partition's values as the metastore keeps them: text, and the
+// default name for NULL.
+func (s *Sink) values(tablePartition string) ([]string, error) {
+	split, err := filesystem.SplitPartition(tablePartition)
+	if err != nil {
+		return nil, err
+	}
+	if len(split) != len(s.schema.keys) {
+		return nil, fmt.Errorf("table partition %q does not have the %d partition columns of the table", tablePartition, len(s.schema.keys))
+	}
+	out := make([]string, len(split))
+	for i, v := range split {
+		if v.Column != s.schema.keys[i].Name {
+			return nil, fmt.Errorf("table partition %q has the column %s in place of %s", tablePartition, v.Column, s.schema.keys[i].Name)
+		}
+		out[i] = v.Value
+	}
+	return out, nil
+}
+
+// register brings the metastore's entries up to what lies in the directories.
+// An error of one partition is in it; what is returned concerns all.
+func (s *Sink) register(ctx context.Context, parts []*announcement) error {
+	table, err := s.current(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if p.err == nil {
+			p.files, p.err = s.Inventory(ctx, p.name, s.known)
+		}
+	}
+	if err := s.look(ctx, parts); err != nil {
+		return err
+	}
+	if err := s.add(ctx, table, parts); err != nil {
+		return err
+	}
+	// Those that others added between the two calls must be looked at, too.
+	if err := s.look(ctx, parts); err != nil {
+		return err
+	}
+	return s.alter(ctx, parts)
+}
+
+// current reads the table again: it may have been altered underneath.
+func (s *Sink) current(ctx context.Context) (*metastore.Table, error) {
+	t, err := s.client.Table(ctx, s.opts.database, s.opts.table)
+	if errors.Is(err, metastore.ErrNoSuchObject) {
+		return nil, &MismatchError{Database: s.opts.database, Table: s.opts.table, Differences: []string{"it was dropped while this job writes it"},
+			Hint: "create it again at " + s.location + ": its files are there"}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking up table %s.%s: %w", s.opts.database, s.opts.table, err)
+	}
+	e := &MismatchError{Database: t.Database, Table: t.Name, Differences: writable(t)}
+	if loc := normal(t.Storage.Location); loc != s.location {
+		e.Differences = append(e.Differences, fmt.Sprintf("it was moved to %s while this job writes to %s", t.Storage.Location, s.location))
+	}
+	d := compare(t, s.schema)
+	e.Differences = append(e.Differences, d.faults...)
+	for _, col := range d.add {
+		e.Differences = append(e.Differences, fmt.Sprintf("column %s (%s) was dropped there", col.Name, col.Type))
+	}
+	for _, col := range d.widen {
+		e.Differences = append(e.Differences, fmt.Sprintf("column %s was made narrower than the %s here", col.Name, col.Type))
+	}
+	if len(e.Differences) > 0 {
+		return nil, e
+	}
+	return t, nil
+}
+
+// look asks for those that are not known to be there.
+func (s *Sink) look(ctx context.Context, parts []*announcement) error {
+	var ask []string
+	byValues := map[string]*announcement{}
+	for _, p := range parts {
+		if p.err == nil && p.there == nil {
+			ask = append(ask, p.name)
+			byValues[key(p.values)] = p
+		}
+	}
+	if len(ask) == 0 {
+		return nil
+	}
+	there, err := s.client.Partitions(ctx, s.opts.database, s.opts.table, ask)
+	if err != nil {
+		return fmt.Errorf("looking up partitions of table %s.%s: %w", s.opts.database, s.opts.table, err)
+	}
+	for _, x := range there {
+		if p := byValues[key(x.Values)]; p != nil {
+			p.there = x
+		}
+	}
+	return nil
+}
+
+func key(values []string) string { return strings.Join(values, "\x00") }
+
+// add adds those that are not there.
+func (s *Sink) add(ctx context.Context, table *metastore.Table, parts []*announcement) error {
+	var missing []*metastore.Partition
+	byValues := map[string]*announcement{}
+	for _, p := range parts {
+		if p.err != nil || p.there != nil {
+			continue
+		}
+		x := &metastore.Partition{Values: p.values, Database: table.Database, Table: table.Name, Storage: table.Storage.Clone(), Parameters: map[string]string{}}
+		x.Storage.Location = s.partitionLocation(p)
+		s.describe(x, p)
+		missing = append(missing, x)
+		byValues[key(p.values)] = p
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	added, err := s.client.AddPartitions(ctx, table.Database, table.Name, missing)
+	if err != nil {
+		return fmt.Errorf("adding %d partitions to table %s.%s: %w", len(missing), table.Database, table.Name, err)
+	}
+	for _, x := range added {
+		if p := byValues[key(x.Values)]; p != nil {
+			p.there = x
+		}
+	}
+	return nil
+}
+
+func (s *Sink) partitionLocation(p *announcement) string { return s.location + "/" + p.name }
+
+// describe sets a partition's tag and statistics and reports whether that
+// changed anything.
+func (s *Sink) describe(x *metastore.Partition, p *announcement) (changed bool) {
+	set := func(k, v string) {
+		if x.Parameters[k] != v {
+			x.Parameters[k], changed = v, true
+		}
+	}
+	set(paramJob, s.owner.Job.String())
+	set(paramJobName, s.owner.JobName)
+	set(paramEpoch, strconv.FormatUint(s.owner.JobEpoch, 10))
+	set(paramFiles, strconv.FormatInt(p.files.Files, 10))
+	set(paramBytes, strconv.FormatInt(p.files.Bytes, 10))
+	if p.files.Rows >= 0 {
+		set(paramRows, strconv.FormatInt(p.files.Rows, 10))
+	} else if _, ok := x.Parameters[paramRows]; ok {
+		delete(x.Parameters, paramRows)
+		changed = true
+	}
+	// Column statistics that were right before are not any more.
+	if _, ok := x.Parameters[paramAccurate]; ok && changed {
+		delete(x.Parameters, paramAccurate)
+	}
+	return changed
+}
+
+// alter compares those that are there with ours and writes what differs.
+func (s *Sink) alter(ctx context.Context, parts []*announcement) error {
+	var changed []*metastore.Partition
+	for _, p := range parts {
+		if p.err != nil {
+			continue
+		}
+		if p.there == nil {
+			p.err = fmt.Errorf("partition %s of table %s.%s was added and is gone again", p.name, s.opts.database, s.opts.table)
+			continue
+		}
+		if p.err = s.ours(p); p.err != nil {
+			continue
+		}
+		x := p.there.Clone()
+		if x.Parameters == nil {
+			x.Parameters = map[string]string{}
+		}
+		if s.describe(x, p) {
+			changed = append(changed, x)
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	if err := s.client.AlterPartitions(ctx, s.opts.database, s.opts.table, changed); err != nil {
+		return fmt.Errorf("altering %d partitions of table %s.%s: %w", len(changed), s.opts.database, s.opts.table, err)
+	}
+	return nil
+}
+
+// ours checks that a partition of the metastore is the one that we write.
+func (s *Sink) ours(p *announcement) error {
+	if loc := normal(p.there.Storage.Location); loc != s.partitionLocation(p) {
+		return fmt.Errorf("partition %s of table %s.%s lies at %s in the metastore, and its files are written to %s: another job owns it, or it was moved by hand; drop it from the metastore, without its data, to have it registered here",
+			p.name, s.opts.database, s.opts.table, p.there.Storage.Location, s.partitionLocation(p))
+	}
+	if p.there.Parameters[paramJob] != s.owner.Job.String() {
+		// Untagged, or of a job that this one has taken the table over from:
+		// the directory's owner record has said so.
+		return nil
+	}
+	if epoch, err := strconv.ParseUint(p.there.Parameters[paramEpoch], 10, 64); err == nil && epoch > s.owner.JobEpoch {
+		return fmt.Errorf("%w: partition %s of table %s.%s was announced by epoch %d of this job, this is epoch %d",
+			connector.ErrFenced, p.name, s.opts.database, s.opts.table, epoch, s.owner.JobEpoch)
+	}
+	return nil
+}

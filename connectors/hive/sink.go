@@ -1,0 +1,246 @@
+package hive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/millrace/millrace/connectors/filesystem"
+	"github.com/millrace/millrace/connectors/hive/metastore"
+	"github.com/millrace/millrace/runtime/connector"
+)
+
+// Sink writes one table of a metastore: connector filesystem's sink on the
+// table's directory, and the metastore's entries. It is safe for concurrent use.
+type Sink struct {
+	*filesystem.Sink
+	client   *metastore.Client
+	done     func()
+	owner    connector.Owner
+	opts     tableOptions
+	schema   schema
+	location string // of the table, normal
+
+	mu sync.Mutex
+	// rows of the files that this process published, by path: what lies in a
+	// partition is then known without opening its files.
+	rows map[string]int64
+}
+
+// maxKnownFiles bounds Sink.rows; a file that is forgotten is asked by its footer.
+const maxKnownFiles = 1 << 16
+
+var (
+	_ connector.SinkConnector           = (*Connector)(nil)
+	_ connector.Sink                    = (*Sink)(nil)
+	_ connector.PartitionBatchCommitter = (*Sink)(nil)
+	_ connector.Settler                 = (*Sink)(nil)
+)
+
+// OpenSink implements connector.SinkConnector: it finds or creates the table,
+// compares it with what is to be written, claims its directory, and only then
+// changes its columns, if it may.
+func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connector.Owner) (connector.Sink, error) {
+	opts, err := c.tableOptions(t)
+	if err != nil {
+		return nil, err
+	}
+	if len(t.PartitionKeys) > 0 && !opts.register && !opts.success {
+		return nil, &connector.OptionError{Key: keyPolicy, Missing: true,
+			Message: "a partitioned table that is written needs option '" + keyPolicy + "', else no partition is ever announced",
+			Hint:    "'" + keyPolicy + "' = 'metastore,success-file'"}
+	}
+	s := &Sink{owner: o, opts: opts, rows: map[string]int64{}}
+	if s.schema, err = schemaOf(t, opts.int96); err != nil {
+		return nil, err
+	}
+	if s.client, s.done, err = c.client(t.Options, opts.user); err != nil {
+		return nil, err
+	}
+	if err := s.open(ctx, c, t); err != nil {
+		s.done()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Sink) open(ctx context.Context, c *Connector, t *connector.Table) error {
+	there, err := s.find(ctx, t)
+	if err != nil {
+		return err
+	}
+	if faults := writable(there); len(faults) > 0 {
+		return &MismatchError{Database: there.Database, Table: there.Name, Differences: faults}
+	}
+	diff := compare(there, s.schema)
+	if err := mismatch(there, diff, s.opts.evolution); err != nil {
+		return err
+	}
+	if there.Parameters["spark.sql.sources.schema"] != "" || there.Parameters["spark.sql.sources.schema.numParts"] != "" {
+		if evolved(there, diff) != nil {
+			return &MismatchError{Database: there.Database, Table: there.Name,
+				Differences: []string{"its columns are also in properties that Spark wrote: Spark would not see a change"}, Hint: "change them by ALTER TABLE in Spark"}
+		}
+	}
+	s.location = normal(there.Storage.Location)
+	want, err := locationOf(s.opts.path)
+	if err != nil {
+		return err
+	}
+	if want != "" && want != s.location {
+		return &connector.OptionError{Key: keyPath, OnValue: true,
+			Message: fmt.Sprintf("table %s.%s of the metastore lies at %s, not at %s", there.Database, there.Name, there.Storage.Location, s.opts.path)}
+	}
+	ft, err := s.fileTable(c, t)
+	if err != nil {
+		return err
+	}
+	files, err := c.files.OpenSink(ctx, ft, s.owner)
+	if err != nil {
+		return err
+	}
+	s.Sink = files.(*filesystem.Sink)
+	if n := evolved(there, diff); n != nil {
+		if err := s.client.AlterTable(ctx, n, len(n.PartitionKeys) > 0); err != nil {
+			s.Sink.Close()
+			return fmt.Errorf("changing the columns of table %s.%s: %w", n.Database, n.Name, err)
+		}
+	}
+	return nil
+}
+
+// find gives the table, after creating it if that is asked for.
+func (s *Sink) find(ctx context.Context, t *connector.Table) (*metastore.Table, error) {
+	db, name := s.opts.database, s.opts.table
+	there, err := s.client.Table(ctx, db, name)
+	if err == nil || !errors.Is(err, metastore.ErrNoSuchObject) {
+		return there, wrap(err, "looking up table %s.%s", db, name)
+	}
+	if !s.opts.create {
+		return nil, &connector.OptionError{Key: keyTable, OnValue: true,
+			Message: fmt.Sprintf("the metastore has no table %s.%s", db, name), Hint: "'" + keyCreate + "' = 'true' creates it"}
+	}
+	location, err := locationOf(s.opts.path)
+	if err != nil {
+		return nil, err
+	}
+	err = s.client.CreateTable(ctx, newTable(&s.opts, s.schema, t.Comment, location))
+	if errors.Is(err, metastore.ErrInvalidObject) || errors.Is(err, metastore.ErrNoSuchObject) {
+		if _, dberr := s.client.Database(ctx, db); errors.Is(dberr, metastore.ErrNoSuchObject) {
+			return nil, &connector.OptionError{Key: keyDatabase, OnValue: true, Message: fmt.Sprintf("the metastore has no database %s", db)}
+		}
+	}
+	// Another process may have been faster, or a first try whose answer was
+	// lost: the table that is there is then compared like any other.
+	if err != nil && !errors.Is(err, metastore.ErrAlreadyExists) {
+		return nil, wrap(err, "creating table %s.%s", db, name)
+	}
+	there, err = s.client.Table(ctx, db, name)
+	return there, wrap(err, "looking up table %s.%s", db, name)
+}
+
+func wrap(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf(format+": %w", append(args, err)...)
+}
+
+// fileTable is the table as connector filesystem sees it: its directory, names
+// in lower case, and the options that it knows.
+func (s *Sink) fileTable(c *Connector, t *connector.Table) (*connector.Table, error) {
+	path, err := filePath(s.location)
+	if err != nil {
+		return nil, err
+	}
+	spec := c.files.Spec()
+	known := map[string]bool{}
+	families := []string{}
+	for _, k := range spec.Keys("parquet") {
+		if prefix, ok := strings.CutSuffix(k, "*"); ok {
+			families = append(families, prefix)
+		}
+		known[k] = true
+	}
+	with := map[string]string{}
+	for k, v := range t.Options.Family("") {
+		ok := known[k]
+		for _, f := range families {
+			ok = ok || strings.HasPrefix(k, f)
+		}
+		if ok {
+			with[k] = v
+		}
+	}
+	with["connector"], with["format"], with[keyPath] = spec.Name, "parquet", path
+	delete(with, keyPolicy)
+	if s.opts.register || s.opts.success {
+		with[keyPolicy] = "success-file" // it decides when; CommitPartitions below, what
+	}
+	values, errs := spec.Resolve(with)
+	if len(errs) > 0 {
+		return nil, errs[0]
+	}
+	ft := *t
+	ft.Options = values
+	ft.Columns = make([]connector.Column, len(t.Columns))
+	for i, col := range t.Columns {
+		col.Name = strings.ToLower(col.Name)
+		col.Type = lowerNames(col.Type)
+		ft.Columns[i] = col
+	}
+	return &ft, nil
+}
+
+// Close implements connector.Sink.
+func (s *Sink) Close() error {
+	err := s.Sink.Close()
+	s.done()
+	return err
+}
+
+// Publish implements connector.Committer.
+func (s *Sink) Publish(ctx context.Context, as []connector.Artifact) []error {
+	errs := s.Sink.Publish(ctx, as)
+	for i := range as {
+		if errs[i] == nil {
+			s.know(&as[i])
+		}
+	}
+	return errs
+}
+
+// Resolve implements connector.Committer.
+func (s *Sink) Resolve(ctx context.Context, as []connector.Artifact) ([]connector.Outcome, error) {
+	out, err := s.Sink.Resolve(ctx, as)
+	if err == nil {
+		for i := range as {
+			if out[i] == connector.Published {
+				s.know(&as[i])
+			}
+		}
+	}
+	return out, err
+}
+
+// know remembers how many rows a published file has.
+func (s *Sink) know(a *connector.Artifact) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.rows) >= maxKnownFiles {
+		for k := range s.rows {
+			delete(s.rows, k)
+			break
+		}
+	}
+	s.rows[a.Location] = a.Header.Rows
+}
+
+func (s *Sink) known(path string) (int64, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, ok := s.rows[path]
+	return n, ok
+}

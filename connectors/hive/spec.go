@@ -1,0 +1,226 @@
+package hive
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/connectors/filesystem"
+	"github.com/millrace/millrace/connectors/format/parquetfmt"
+	"github.com/millrace/millrace/connectors/hive/metastore"
+	"github.com/millrace/millrace/runtime/connector"
+)
+
+// Option keys, Hive's and Flink's where they have one.
+const (
+	keyURIs        = "hive.metastore.uris"
+	keyTimeout     = "hive.metastore.client.socket.timeout"
+	keyConnect     = "hive.metastore.client.connection.timeout"
+	keyUser        = "hive.metastore.user"
+	keySASL        = "hive.metastore.sasl.enabled"
+	keyDatabase    = "database-name"
+	keyTable       = "table-name"
+	keyCreate      = "sink.create-table"
+	keyEvolution   = "sink.schema-evolution"
+	keyPath        = "path"
+	keyPolicy      = "sink.partition-commit.policy.kind"
+	keyInt64       = "parquet.write.int64.timestamp"
+	keyDefaultName = "partition.default-name"
+)
+
+// What may be changed in a table whose columns do not match.
+const (
+	evolveNothing = "none"
+	evolveAdd     = "add-columns"
+	evolveWiden   = "widen"
+)
+
+// Connector is the connector `hive`.
+type Connector struct {
+	files *filesystem.Connector
+	spec  connector.Spec
+
+	mu      sync.Mutex
+	clients map[clientKey]*sharedClient
+}
+
+// clientKey is what tables must have in common to share a client.
+type clientKey struct {
+	uris, user       string
+	connect, timeout time.Duration
+}
+
+type sharedClient struct {
+	*metastore.Client
+	users int
+}
+
+// New makes the connector; its tables' files are written by files.
+func New(files *filesystem.Connector) *Connector {
+	c := &Connector{files: files, clients: map[clientKey]*sharedClient{}}
+	c.spec = connector.Spec{
+		Name:    "hive",
+		Summary: "Tables of a Hive Metastore, as Parquet files.",
+		Doc: "The table is looked up in the metastore, or created there with `'sink.create-table' = 'true'`, and its columns are compared by name. " +
+			"Files are written into the table's directory as connector `filesystem` does; when a partition is complete it is registered in the metastore with its statistics, and a `_SUCCESS` file is written into it. " +
+			"Both can be repeated, so that a crash or a metastore that is away delays a partition and loses nothing.\n\n" +
+			"Names are in lower case in Hive. Timestamps are INT64, which Hive reads from version 4 on: set `'parquet.write.int64.timestamp' = 'false'` for older ones.",
+		Sink:          true,
+		Options:       options(files.Spec().Options),
+		Formats:       []connector.FormatSpec{parquetfmt.Spec()},
+		DefaultFormat: "parquet",
+		Changelog:     connector.InsertOnly,
+		Partitioned:   true,
+		Guarantee:     "Exactly once: files are sealed, named in the ledger, then renamed without replacing; partitions are registered after their files, idempotently.",
+		Validate:      func(v connector.Values) error { return validate(files.Spec(), v) },
+	}
+	return c
+}
+
+// Spec implements connector.Connector.
+func (c *Connector) Spec() *connector.Spec { return &c.spec }
+
+// options are those of connector filesystem that say how files are written and
+// partitions complete, and Hive's own.
+func options(files []connector.Option) []connector.Option {
+	notYet := func(what string) func(string) error {
+		return func(s string) error {
+			if s == "true" {
+				return fmt.Errorf("not_yet: %s", what)
+			}
+			return nil
+		}
+	}
+	own := []connector.Option{
+		{Key: keyURIs, Type: connector.OptString, Required: true,
+			Check: func(s string) error { _, err := metastore.ParseURIs(s); return err },
+			Doc:   "Addresses of the metastore, `thrift://host:9083`, separated by commas; the first that answers is used."},
+		{Key: keyDatabase, Type: connector.OptString, Default: "default", Doc: "The database of the table."},
+		{Key: keyTable, Type: connector.OptString, Doc: "The table's name in the metastore. Unset: its name in SQL, in lower case."},
+		{Key: keyPath, Type: connector.OptString,
+			Doc: "The table's directory. Unset: where the metastore says. For a table that is there it must be the same; a new one is created there."},
+		{Key: keyCreate, Type: connector.OptBool, Default: "false", Doc: "Create the table in the metastore, as an external one, if there is none."},
+		{Key: keyEvolution, Type: connector.OptEnum, Enum: []string{evolveNothing, evolveAdd, evolveWiden}, Default: evolveNothing,
+			Doc: "What is changed in a table whose columns do not match: nothing (an error names them), missing columns are added to the table and its partitions (`add-columns`), or narrower ones are widened as well (`widen`)."},
+		{Key: keyPolicy, Type: connector.OptString, Check: checkPolicy,
+			Doc: "How a partition is announced: `metastore`, `success-file`, or `metastore,success-file`; the metastore comes first. A partitioned table that is written must say."},
+		{Key: keyUser, Type: connector.OptString, Doc: "Who calls are made for in a metastore without Kerberos, and who owns a table that is created. Unset: $HADOOP_USER_NAME, else the user of the process."},
+		{Key: keyConnect, Type: connector.OptDuration, Default: "5 s", Doc: "How long connecting to one address may take."},
+		{Key: keyTimeout, Type: connector.OptDuration, Default: "60 s", Doc: "How long one call may take."},
+		{Key: keySASL, Type: connector.OptBool, Default: "false", Check: notYet("a metastore with Kerberos"), Doc: "Not yet."},
+	}
+	mine := map[string]bool{keyDefaultName: true}
+	for _, o := range own {
+		mine[o.Key] = true
+	}
+	for _, o := range files {
+		if !mine[o.Key] && !strings.HasPrefix(o.Key, "source.") {
+			own = append(own, o)
+		}
+	}
+	return own
+}
+
+func checkPolicy(s string) error {
+	for p := range strings.SplitSeq(s, ",") {
+		switch strings.TrimSpace(p) {
+		case "metastore", "success-file":
+		case "custom":
+			return errors.New("not_yet: custom commit policies")
+		default:
+			return fmt.Errorf("%q is none of metastore, success-file", strings.TrimSpace(p))
+		}
+	}
+	return nil
+}
+
+func validate(files *connector.Spec, v connector.Values) error {
+	for _, k := range []string{keyConnect, keyTimeout} {
+		if v.Duration(k) <= 0 {
+			return &connector.OptionError{Key: k, OnValue: true, Message: "no call can end within 0 seconds"}
+		}
+	}
+	if files.Validate == nil {
+		return nil
+	}
+	return files.Validate(v)
+}
+
+// tableOptions are a table's options, read once.
+type tableOptions struct {
+	database, table string
+	path            string
+	create          bool
+	evolution       string
+	register        bool // policy metastore
+	success         bool // policy success-file
+	partitionPolicy bool
+	user            string
+	int96           bool
+}
+
+func (c *Connector) tableOptions(t *connector.Table) (tableOptions, error) {
+	v := t.Options
+	o := tableOptions{
+		database: v.String(keyDatabase), table: v.String(keyTable), path: v.String(keyPath),
+		create: v.Bool(keyCreate), evolution: v.String(keyEvolution),
+		user: v.String(keyUser), int96: !v.Bool(keyInt64),
+	}
+	for p := range strings.SplitSeq(v.String(keyPolicy), ",") {
+		switch strings.TrimSpace(p) {
+		case "metastore":
+			o.register = true
+		case "success-file":
+			o.success = true
+		}
+	}
+	if o.table == "" {
+		// A name of several parts is that of a catalog; the last is the table's.
+		o.table = t.Name[strings.LastIndexByte(t.Name, '.')+1:]
+	}
+	for key, name := range map[string]*string{keyDatabase: &o.database, keyTable: &o.table} {
+		low, err := hiveName(*name)
+		if err != nil {
+			return o, &connector.OptionError{Key: key, OnValue: true, Message: err.Error()}
+		}
+		*name = low
+	}
+	if o.user == "" {
+		o.user = os.Getenv("HADOOP_USER_NAME")
+	}
+	if o.user == "" {
+		if u, err := user.Current(); err == nil {
+			o.user = u.Username
+		}
+	}
+	return o, nil
+}
+
+// client gives the client of a table's metastore; done gives it back.
+func (c *Connector) client(v connector.Values, user string) (client *metastore.Client, done func(), err error) {
+	k := clientKey{uris: v.String(keyURIs), user: user, connect: v.Duration(keyConnect), timeout: v.Duration(keyTimeout)}
+	addresses, err := metastore.ParseURIs(k.uris)
+	if err != nil {
+		return nil, nil, &connector.OptionError{Key: keyURIs, OnValue: true, Message: err.Error()}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.clients[k]
+	if s == nil {
+		s = &sharedClient{Client: metastore.New(metastore.Options{Addresses: addresses, User: k.user, ConnectTimeout: k.connect, CallTimeout: k.timeout})}
+		c.clients[k] = s
+	}
+	s.users++
+	return s.Client, sync.OnceFunc(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if s.users--; s.users == 0 {
+			delete(c.clients, k)
+			s.Close()
+		}
+	}), nil
+}
