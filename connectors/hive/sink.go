@@ -16,7 +16,7 @@ import (
 // table's directory, and the metastore's entries. It is safe for concurrent use.
 type Sink struct {
 	*filesystem.Sink
-	client   *metastore.Client
+	client   catalog
 	done     func()
 	owner    connector.Owner
 	opts     tableOptions

@@ -1,6 +1,7 @@
 package hive
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -44,8 +45,23 @@ type Connector struct {
 	files *filesystem.Connector
 	spec  connector.Spec
 
+	// dial makes a client; tests give another.
+	dial func(metastore.Options) catalog
+
 	mu      sync.Mutex
 	clients map[clientKey]*sharedClient
+}
+
+// catalog is what a table needs of a metastore; see *metastore.Client.
+type catalog interface {
+	Database(ctx context.Context, name string) (*metastore.Database, error)
+	Table(ctx context.Context, database, name string) (*metastore.Table, error)
+	CreateTable(ctx context.Context, t *metastore.Table) error
+	AlterTable(ctx context.Context, t *metastore.Table, cascade bool) error
+	Partitions(ctx context.Context, database, table string, names []string) ([]*metastore.Partition, error)
+	AddPartitions(ctx context.Context, database, table string, parts []*metastore.Partition) ([]*metastore.Partition, error)
+	AlterPartitions(ctx context.Context, database, table string, parts []*metastore.Partition) error
+	Close() error
 }
 
 // clientKey is what tables must have in common to share a client.
@@ -55,13 +71,14 @@ type clientKey struct {
 }
 
 type sharedClient struct {
-	*metastore.Client
+	catalog
 	users int
 }
 
 // New makes the connector; its tables' files are written by files.
 func New(files *filesystem.Connector) *Connector {
-	c := &Connector{files: files, clients: map[clientKey]*sharedClient{}}
+	c := &Connector{files: files, clients: map[clientKey]*sharedClient{},
+		dial: func(o metastore.Options) catalog { return metastore.New(o) }}
 	c.spec = connector.Spec{
 		Name:    "hive",
 		Summary: "Tables of a Hive Metastore, as Parquet files.",
@@ -201,7 +218,7 @@ func (c *Connector) tableOptions(t *connector.Table) (tableOptions, error) {
 }
 
 // client gives the client of a table's metastore; done gives it back.
-func (c *Connector) client(v connector.Values, user string) (client *metastore.Client, done func(), err error) {
+func (c *Connector) client(v connector.Values, user string) (client catalog, done func(), err error) {
 	k := clientKey{uris: v.String(keyURIs), user: user, connect: v.Duration(keyConnect), timeout: v.Duration(keyTimeout)}
 	addresses, err := metastore.ParseURIs(k.uris)
 	if err != nil {
@@ -211,11 +228,11 @@ func (c *Connector) client(v connector.Values, user string) (client *metastore.C
 	defer c.mu.Unlock()
 	s := c.clients[k]
 	if s == nil {
-		s = &sharedClient{Client: metastore.New(metastore.Options{Addresses: addresses, User: k.user, ConnectTimeout: k.connect, CallTimeout: k.timeout})}
+		s = &sharedClient{catalog: c.dial(metastore.Options{Addresses: addresses, User: k.user, ConnectTimeout: k.connect, CallTimeout: k.timeout})}
 		c.clients[k] = s
 	}
 	s.users++
-	return s.Client, sync.OnceFunc(func() {
+	return s.catalog, sync.OnceFunc(func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if s.users--; s.users == 0 {

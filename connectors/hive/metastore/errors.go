@@ -39,6 +39,10 @@ func (f *Fault) Error() string {
 // Unwrap returns the cause.
 func (f *Fault) Unwrap() error { return f.Cause }
 
+// Retryable implements connector.Retryable: what fails in the metastore itself,
+// as its database being busy, may go away.
+func (f *Fault) Retryable() bool { return f.Cause == ErrMeta || f.Cause == ErrInternal }
+
 // CallError is a call without an answer.
 type CallError struct {
 	Method, Address string
