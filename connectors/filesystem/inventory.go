@@ -18,7 +18,7 @@ type Inventory struct {
 
 // Inventory counts the data files of a table partition ("" is the table's own
 // directory), whoever wrote them. known gives the rows of the files that the
-// caller knows, by full path; the others are asked by their footers.
+// caller knows, by Artifact.Location; the others are asked by their footers.
 func (s *Sink) Inventory(ctx context.Context, tablePartition string, known func(path string) (rows int64, ok bool)) (Inventory, error) {
 	var v Inventory
 	dir := s.dir
@@ -49,7 +49,7 @@ func (s *Sink) Inventory(ctx context.Context, tablePartition string, known func(
 		}
 		v.Files++
 		v.Bytes += info.Size()
-		rows, ok := known(name)
+		rows, ok := known(s.prefix + name)
 		if !ok && v.Rows >= 0 {
 			rows = s.fileRows(name, info.Size())
 		}

@@ -75,7 +75,12 @@ func (c *Connector) checkPath(s string) error {
 
 // validateScheme refuses options of a scheme that the path does not have.
 func (c *Connector) validateScheme(v connector.Values) error {
-	name := scheme(v.String(keyPath))
+	path := v.String(keyPath)
+	if path == "" {
+		// Connector hive learns it from the metastore, and has it checked then.
+		return nil
+	}
+	name := scheme(path)
 	for n, m := range c.schemes {
 		if n == name {
 			if err := m.Validate(v); err != nil {

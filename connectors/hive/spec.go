@@ -30,6 +30,7 @@ const (
 	keyPath        = "path"
 	keyPolicy      = "sink.partition-commit.policy.kind"
 	keyInt64       = "parquet.write.int64.timestamp"
+	keyHDFSUser    = "hdfs.user"
 	keyDefaultName = "partition.default-name"
 )
 
@@ -125,7 +126,7 @@ func options(files []connector.Option) []connector.Option {
 			Doc: "What is changed in a table whose columns do not match: nothing (an error names them), missing columns are added to the table and its partitions (`add-columns`), or narrower ones are widened as well (`widen`)."},
 		{Key: keyPolicy, Type: connector.OptString, Check: checkPolicy,
 			Doc: "How a partition is announced: `metastore`, `success-file`, or `metastore,success-file`; the metastore comes first. A partitioned table that is written must say."},
-		{Key: keyUser, Type: connector.OptString, Doc: "Who calls are made for in a metastore without Kerberos, and who owns a table that is created. Unset: $HADOOP_USER_NAME, else the user of the process."},
+		{Key: keyUser, Type: connector.OptString, Doc: "Who calls are made for in a metastore without Kerberos, and who owns a table that is created. Unset: `hdfs.user`, $HADOOP_USER_NAME, else the user of the process."},
 		{Key: keyConnect, Type: connector.OptDuration, Default: "5 s", Doc: "How long connecting to one address may take."},
 		{Key: keyTimeout, Type: connector.OptDuration, Default: "60 s", Doc: "How long one call may take."},
 		{Key: keySASL, Type: connector.OptBool, Default: "false", Check: notYet("a metastore with Kerberos"), Doc: "Not yet."},
@@ -205,6 +206,9 @@ func (c *Connector) tableOptions(t *connector.Table) (tableOptions, error) {
 			return o, &connector.OptionError{Key: key, OnValue: true, Message: err.Error()}
 		}
 		*name = low
+	}
+	if o.user == "" && v.Has(keyHDFSUser) {
+		o.user = v.String(keyHDFSUser)
 	}
 	if o.user == "" {
 		o.user = os.Getenv("HADOOP_USER_NAME")
