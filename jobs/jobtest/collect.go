@@ -233,8 +233,8 @@ func behindExchanges(job *graph.Job) map[string][]string {
 				continue
 			}
 			name := "exchange " + n.Path
-			if w, ok := n.Op.(*graph.WideMerge); ok {
-				name += "[" + w.Branches[at].Label + "]"
+			if label := graph.InputLabel(n.Op, at); label != "" {
+				name += "[" + label + "]"
 			}
 			out[name] = tables[in]
 		}

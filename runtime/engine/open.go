@@ -27,8 +27,8 @@ func (r *Run) openTables(ctx context.Context) error {
 			name := fmt.Sprintf("exchange %d", n.ID)
 			if stage != nil && stage.Path != "" {
 				name = "exchange " + stage.Path
-				if w, ok := stage.Op.(*graph.WideMerge); ok {
-					name += "[" + w.Branches[slices.Index(stage.Inputs, n.ID)].Label + "]"
+				if label := graph.InputLabel(stage.Op, slices.Index(stage.Inputs, n.ID)); label != "" {
+					name += "[" + label + "]"
 				}
 			}
 			t := &table{nodes: []graph.NodeID{n.ID}, stage: stage}

@@ -49,6 +49,10 @@ func OpName(op Op) string {
 		return "GroupAggregate"
 	case *WideMerge:
 		return "WideMerge"
+	case *Join:
+		return "Join"
+	case *SetOperation:
+		return "SetOperation"
 	case *Sort:
 		return "Sort"
 	case *Limit:
@@ -64,7 +68,7 @@ func OpName(op Op) string {
 // Stateful reports an operator that lives in a keyed stage.
 func Stateful(op Op) bool {
 	switch op.(type) {
-	case *WindowAggregate, *GroupAggregate, *WideMerge, *Sort, *Limit, *SessionAssign:
+	case *WindowAggregate, *GroupAggregate, *WideMerge, *Join, *SetOperation, *Sort, *Limit, *SessionAssign:
 		return true
 	}
 	return false
@@ -142,6 +146,8 @@ func (v *validator) arity() error {
 		return nil
 	case *WideMerge:
 		want = len(op.Branches)
+	case *Join, *SetOperation:
+		want = 2
 	}
 	if len(v.n.Inputs) != want {
 		return v.fault("it has %d inputs, not %d", len(v.n.Inputs), want)
@@ -202,6 +208,10 @@ func (v *validator) op(id NodeID) error {
 		return v.columns(v.input(0).Schema, op.Keys...)
 	case *WideMerge:
 		return v.wide(op)
+	case *Join:
+		return v.join(op)
+	case *SetOperation:
+		return v.setOperation()
 	case *Sort, *Limit:
 		if !v.job.Bounded {
 			return v.fault("needs bounded input")

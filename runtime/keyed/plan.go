@@ -66,6 +66,12 @@ func cut(job *graph.Job, from, to graph.NodeID) (keys []int, crossing bool) {
 	case *graph.GroupAggregate:
 		_, ok := job.Nodes[from].Op.(*graph.Exchange)
 		return op.Keys, !ok
+	case *graph.Join:
+		_, ok := job.Nodes[from].Op.(*graph.Exchange)
+		return op.ExchangeKeys(slices.Index(job.Nodes[to].Inputs, from)), !ok
+	case *graph.SetOperation:
+		_, ok := job.Nodes[from].Op.(*graph.Exchange)
+		return nil, !ok
 	case *graph.WideMerge:
 		_, ok := job.Nodes[from].Op.(*graph.Exchange)
 		return op.Branches[slices.Index(job.Nodes[to].Inputs, from)].Keys, !ok
@@ -196,7 +202,7 @@ func (p *plan) finish(s *stagePlan) error {
 			s.lateness = max(s.lateness, op.HoldMillis())
 		case *graph.WideMerge:
 			s.lateness = max(s.lateness, op.Lateness)
-		case *graph.GroupAggregate, *graph.Sort, *graph.Limit:
+		case *graph.GroupAggregate, *graph.Join, *graph.SetOperation, *graph.Sort, *graph.Limit:
 			if !p.job.Bounded {
 				return &graph.NotYetError{Feature: graph.OpName(n.Op) + " over unbounded input"}
 			}

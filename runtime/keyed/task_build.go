@@ -61,6 +61,10 @@ func (t *task) add(id graph.NodeID) error {
 			schemas = append(schemas, job.Nodes[i].Schema)
 		}
 		k, err = operator.NewWideMerge(op, schemas, n.Schema)
+	case *graph.Join:
+		k, err = operator.NewJoin(op, in, job.Nodes[n.Inputs[1]].Schema, n.Schema)
+	case *graph.SetOperation:
+		k = operator.NewSetOperation(op, n.Schema)
 	case *graph.Sort:
 		k = operator.NewSort(op, in)
 	case *graph.Limit:

@@ -69,6 +69,12 @@ func newNeed(job *graph.Job, exchange graph.NodeID, stage *graph.Node) (need, er
 	case *graph.GroupAggregate:
 		n.keys = append(n.keys, op.Keys...)
 		aggs = op.Aggregates
+	case *graph.Join:
+		side := slices.Index(stage.Inputs, exchange)
+		n.keys = op.InputKeys(side)
+		if side == 0 && op.Kind == graph.MarkJoin {
+			n.keys = nil // an error of the operand is one of the mark
+		}
 	case *graph.WideMerge:
 		err = n.wide(op, job, exchange, stage, in)
 	default:

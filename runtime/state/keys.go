@@ -49,6 +49,9 @@ func (k *Keys) Find(cols []*batch.Vec, hashes []uint64, sel batch.Sel, slots []i
 	}
 }
 
+// FindOne is Find of one row.
+func (k *Keys) FindOne(cols []*batch.Vec, hash uint64, row int) int32 { return k.find(cols, hash, row) }
+
 func (k *Keys) find(cols []*batch.Vec, hash uint64, row int) int32 {
 	for at := hash & k.mask; ; at = (at + 1) & k.mask {
 		s := k.index[at]

@@ -122,6 +122,10 @@ func statesOf(job *graph.Job) []State {
 			for _, c := range op.Columns {
 				s.Slots = append(s.Slots, c.Branch+"."+c.Name)
 			}
+		case *graph.Join:
+			names(n.Inputs[0], op.InputKeys(0))
+			s.Slots = append(s.Slots, op.Kind.String())
+		case *graph.SetOperation:
 		case *graph.Sort:
 			names(n.Inputs[0], sortColumns(op))
 		default:

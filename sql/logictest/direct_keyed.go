@@ -29,6 +29,10 @@ func (r *run) keyed(n *graph.Node) error {
 		out, err = r.groupAggregate(n, op)
 	case *graph.WideMerge:
 		out, err = r.wideMerge(n, op)
+	case *graph.Join:
+		out, err = r.join(n, op)
+	case *graph.SetOperation:
+		out, err = r.setOperation(n, op)
 	case *graph.Sort:
 		out = r.sort(n, op)
 	case *graph.Limit:

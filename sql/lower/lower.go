@@ -202,6 +202,10 @@ func (l *lowerer) node(n plan.Node) (*lowered, error) {
 		return l.union(n)
 	case *plan.Wide:
 		return l.wide(n)
+	case *plan.Join:
+		return l.join(n)
+	case *plan.SetOperation:
+		return l.setOperation(n)
 	}
 	in, err := l.node(n.Inputs()[0])
 	if err != nil {

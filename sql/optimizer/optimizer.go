@@ -14,6 +14,7 @@ type rule struct {
 
 var rules = [...]rule{
 	{"flatten_unions", flattenUnions},
+	{"semi_join", semiJoin},
 	{"push_filter", pushFilter},
 	{"merge_projects", mergeProjects},
 	{"fold_constants", foldConstants},
@@ -64,6 +65,13 @@ func mapExprs(n plan.Node, f func(expr.Expr) expr.Expr) plan.Node {
 	case *plan.Unnest:
 		c := *n
 		c.Value = f(n.Value)
+		return &c
+	case *plan.Join:
+		if n.Condition == nil {
+			return n
+		}
+		c := *n
+		c.Condition = f(n.Condition)
 		return &c
 	case *plan.Values:
 		c := *n

@@ -72,10 +72,12 @@ func prune(n plan.Node, need idSet) plan.Node {
 			below[k.ID] = true
 		}
 		return n.With(prune(n.Input, below))
+	case *plan.Join:
+		return pruneJoin(n, need)
 	case *plan.Values:
 		return n
 	}
-	// Wide, Insert: every column of the inputs is used.
+	// Wide, SetOperation, Insert: every column of the inputs is used.
 	in := n.Inputs()
 	out := make([]plan.Node, len(in))
 	for i := range in {

@@ -20,6 +20,8 @@ type exprBinder struct {
 	group *grouping
 	// spans, if not nil, gets the place of each column reference.
 	spans map[*expr.Column]diag.Span
+	// subs takes sub-queries; nil: they cannot stand here.
+	subs  *subqueries
 	depth int
 }
 
@@ -94,6 +96,12 @@ func (eb *exprBinder) bind(e syntax.Expr) expr.Expr {
 		return eb.cast(e)
 	case *syntax.Call:
 		return eb.callExpr(e)
+	case *syntax.Exists:
+		return eb.exists(e)
+	case *syntax.Quantified:
+		return eb.quantified(e)
+	case *syntax.Subquery:
+		return eb.scalarQuery(e)
 	}
 	if x, ok := eb.literal(e); ok {
 		return x
@@ -333,8 +341,7 @@ func (eb *exprBinder) negate(x expr.Expr, not bool, span diag.Span) expr.Expr {
 
 func (eb *exprBinder) in(e *syntax.In) expr.Expr {
 	if e.Query != nil {
-		eb.b.notYet(e.Span(), "IN with a sub-query")
-		return nil
+		return eb.inQuery(e.Expr, e.Not, e.Query, e.Span())
 	}
 	if _, row := e.Expr.(*syntax.RowExpr); row {
 		eb.b.notYet(e.Expr.Span(), "IN over rows of values")
@@ -377,7 +384,7 @@ func (eb *exprBinder) caseExpr(e *syntax.Case) expr.Expr {
 	for _, w := range e.Whens {
 		var cond expr.Expr
 		if e.Operand == nil {
-			cond = (&exprBinder{b: eb.b, sc: eb.sc, clause: "WHEN", group: eb.group, spans: eb.spans, depth: eb.depth}).predicate(w.Cond)
+			cond = (&exprBinder{b: eb.b, sc: eb.sc, clause: "WHEN", group: eb.group, spans: eb.spans, subs: eb.subs, depth: eb.depth}).predicate(w.Cond)
 		} else if v := eb.bind(w.Cond); v != nil && operand != nil {
 			cond = eb.apply("=", w.Cond.Span(), []syntax.Expr{e.Operand, w.Cond}, []expr.Expr{operand, v})
 		}

@@ -17,6 +17,7 @@ type grouping struct {
 	keys  []groupKey
 	calls []*aggCall
 	spans map[*expr.Column]diag.Span // of bound column references
+	subs  subqueries                 // over the aggregate
 }
 
 type groupKey struct {
@@ -75,7 +76,9 @@ func (sel *selection) bindGrouped() {
 	if node == nil {
 		return
 	}
-	sel.input = node
+	if sel.input = b.joinSubqueries(node, &g.subs, g.overGroups); sel.input == nil {
+		return
+	}
 	for i := range sel.items {
 		sel.items[i].e = g.replace(sel.items[i].e)
 	}
@@ -84,7 +87,7 @@ func (sel *selection) bindGrouped() {
 	}
 	if having != nil {
 		b.lintClock(having, s.Having.Span())
-		sel.input = &Filter{Input: node, Predicate: having}
+		sel.input = &Filter{Input: sel.input, Predicate: having}
 	}
 	sel.project()
 }
@@ -160,12 +163,12 @@ func (g *grouping) determinism(e expr.Expr) fn.Determinism {
 
 // bind binds an expression in which aggregates may stand.
 func (g *grouping) bind(e syntax.Expr, clause string) expr.Expr {
-	eb := &exprBinder{b: g.sel.b, sc: g.sel.plainScope, clause: clause, group: g, spans: g.spans}
+	eb := &exprBinder{b: g.sel.b, sc: g.sel.plainScope, clause: clause, group: g, spans: g.spans, subs: &g.subs}
 	return eb.bind(e)
 }
 
 func (g *grouping) bindPredicate(e syntax.Expr) expr.Expr {
-	eb := &exprBinder{b: g.sel.b, sc: g.sel.plainScope, clause: "HAVING", group: g, spans: g.spans}
+	eb := &exprBinder{b: g.sel.b, sc: g.sel.plainScope, clause: "HAVING", group: g, spans: g.spans, subs: &g.subs}
 	return eb.predicate(e)
 }
 
@@ -228,6 +231,24 @@ func castBack(c *expr.Column, t rt.Type) expr.Expr {
 	return c
 }
 
+// overGroups puts keys into what a sub-query compares with; it must be grouped.
+func (g *grouping) overGroups(e expr.Expr) expr.Expr {
+	if !g.checkGrouped(e) {
+		return nil
+	}
+	return g.replace(e)
+}
+
+// isOuter reports a column of the query around a sub-query.
+func (g *grouping) isOuter(id int) bool {
+	for _, c := range g.sel.plainScope.outer.outerColumns() {
+		if c.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
 // checkGrouped reports columns that are neither keys nor aggregated.
 func (g *grouping) checkGrouped(e expr.Expr) bool {
 	for i := range g.keys {
@@ -236,6 +257,9 @@ func (g *grouping) checkGrouped(e expr.Expr) bool {
 		}
 	}
 	if c, ok := e.(*expr.Column); ok {
+		if g.subs.ids[c.Index] || g.isOuter(c.Index) {
+			return true
+		}
 		for _, call := range g.calls {
 			if call.col.ID == c.Index {
 				return true

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/runtime/expr"
+	"github.com/millrace/millrace/runtime/graph"
 	rt "github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/sql/diag"
 	"github.com/millrace/millrace/sql/syntax"
@@ -222,8 +223,7 @@ func castTo(e expr.Expr, t rt.Type) expr.Expr {
 // setOp binds UNION; a chain of UNION ALL becomes one node.
 func (b *Binder) setOp(s *syntax.SetOp, ctes []*cte) *Output {
 	if s.Kind != syntax.Union {
-		b.notYet(s.Span(), "INTERSECT and EXCEPT")
-		return nil
+		return b.setOperation(s, ctes)
 	}
 	var branches []syntax.QueryExpr
 	flatten(s, &branches)
@@ -236,7 +236,7 @@ func (b *Binder) setOp(s *syntax.SetOp, ctes []*cte) *Output {
 	if !ok {
 		return nil
 	}
-	out := b.unionAll(outs, branches)
+	out := b.unionAll(outs, branches, "UNION")
 	if out == nil || s.All {
 		return out
 	}
@@ -256,12 +256,36 @@ func flatten(e syntax.QueryExpr, out *[]syntax.QueryExpr) {
 	*out = append(*out, e)
 }
 
-func (b *Binder) unionAll(outs []*Output, branches []syntax.QueryExpr) *Output {
+// setOperation binds INTERSECT and EXCEPT.
+func (b *Binder) setOperation(s *syntax.SetOp, ctes []*cte) *Output {
+	branches := []syntax.QueryExpr{s.Left, s.Right}
+	outs := []*Output{b.queryExpr(s.Left, ctes), b.queryExpr(s.Right, ctes)}
+	word, kind := "INTERSECT", graph.Intersect
+	if s.Kind == syntax.Except {
+		word, kind = "EXCEPT", graph.Except
+	}
+	if outs[0] == nil || outs[1] == nil || !b.boundedOnly(word, s.Span()) {
+		return nil
+	}
+	out := b.unionAll(outs, branches, word)
+	if out == nil || !b.noUntyped(out) {
+		return nil
+	}
+	u := out.Node.(*Union)
+	n := &SetOperation{Left: u.In[0], Right: u.In[1], Kind: kind, All: s.All, Cols: u.Cols, Path: b.path(strings.ToLower(word)), Span: s.Span()}
+	for i := range n.Cols {
+		n.Cols[i].RowTime = false
+	}
+	return &Output{Node: n, Spans: out.Spans, Named: out.Named}
+}
+
+// unionAll brings branches to common types; word is the operation's.
+func (b *Binder) unionAll(outs []*Output, branches []syntax.QueryExpr, word string) *Output {
 	first := outs[0]
 	width := len(first.Columns())
 	for i, o := range outs[1:] {
 		if len(o.Columns()) != width {
-			b.errorf(diag.CodeColumnCount, branches[i+1].Span(), "this branch of UNION has %d columns, the first one %d", len(o.Columns()), width)
+			b.errorf(diag.CodeColumnCount, branches[i+1].Span(), "this branch of %s has %d columns, the first one %d", word, len(o.Columns()), width)
 			return nil
 		}
 	}
@@ -276,8 +300,8 @@ func (b *Binder) unionAll(outs []*Output, branches []syntax.QueryExpr) *Output {
 		}
 		t, bad, fits := commonType(ts)
 		if !fits {
-			b.errorf(diag.CodeTypeMismatch, outs[bad].Spans[i], "column %d (%q) is %s in this branch of UNION and %s above", i+1,
-				first.Columns()[i].Name, ts[bad].WithNullable(true), ts[bad-1].WithNullable(true)).
+			b.errorf(diag.CodeTypeMismatch, outs[bad].Spans[i], "column %d (%q) is %s in this branch of %s and %s above", i+1,
+				first.Columns()[i].Name, ts[bad].WithNullable(true), word, ts[bad-1].WithNullable(true)).
 				WithHelp("CAST one of them")
 			ok = false
 			continue

@@ -72,7 +72,7 @@ func (b *Binder) selectIn(s *syntax.Select, ctes []*cte, order []*syntax.OrderIt
 	if len(s.Windows) > 0 {
 		b.notYet(s.Windows[0].Span(), "the WINDOW clause")
 	}
-	sel := &selection{b: b, ast: s, plainScope: &scope{ctes: ctes}, order: order}
+	sel := &selection{b: b, ast: s, plainScope: &scope{ctes: ctes, outer: b.outer}, order: order}
 	for _, it := range s.Items {
 		if se, ok := it.(*syntax.SelectExpr); ok && se.Alias != nil {
 			sel.plainScope.aliases = append(sel.plainScope.aliases, se.Alias.Name)
@@ -85,11 +85,7 @@ func (b *Binder) selectIn(s *syntax.Select, ctes []*cte, order []*syntax.OrderIt
 		node = b.from(s.From, sel.plainScope)
 	}
 	if s.Where != nil {
-		p := b.predicate(s.Where, sel.plainScope, "WHERE")
-		if p != nil && node != nil {
-			b.lintClock(p, s.Where.Span())
-			node = &Filter{Input: node, Predicate: p}
-		}
+		node = sel.where(s.Where, node)
 	}
 	sel.input = node
 	if sel.grouped(order) {
@@ -130,16 +126,23 @@ func (sel *selection) grouped(order []*syntax.OrderItem) bool {
 	return false
 }
 
-// hasAggregate reports an aggregate call in e that belongs to this SELECT.
+// hasAggregate reports an aggregate call in e that belongs to this SELECT, not to
+// a sub-query in it.
 func (b *Binder) hasAggregate(e syntax.Expr) bool {
-	return syntax.Any(e, func(n syntax.Node) bool {
-		c, ok := n.(*syntax.Call)
-		if !ok || c.Over != nil {
+	found := false
+	syntax.Walk(e, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Query:
 			return false
+		case *syntax.Call:
+			if n.Over == nil {
+				_, agg := b.Functions.Aggregate(n.Name.String())
+				found = found || agg
+			}
 		}
-		_, agg := b.Functions.Aggregate(c.Name.String())
-		return agg
+		return !found
 	})
+	return found
 }
 
 // bindItems binds the SELECT list with bind for expressions.
@@ -207,18 +210,43 @@ func (sel *selection) star(s *syntax.Star) bool {
 		}
 		return false
 	}
-	for _, r := range rels {
-		for i := range r.cols {
-			sel.items = append(sel.items, item{e: r.cols[i].Ref(), name: r.cols[i].Name, named: true, span: s.Span()})
-		}
+	var cols []Column
+	if s.Of == nil {
+		cols = sc.visible()
+	} else {
+		cols = rels[0].cols
+	}
+	for i := range cols {
+		sel.items = append(sel.items, item{e: cols[i].Ref(), name: cols[i].Name, named: true, span: s.Span()})
 	}
 	return true
 }
 
+// where filters a node; equalities between the sides of a join become its keys.
+func (sel *selection) where(e syntax.Expr, node Node) Node {
+	b, subs := sel.b, &subqueries{}
+	eb := &exprBinder{b: b, sc: sel.plainScope, clause: "WHERE", subs: subs}
+	p := eb.predicate(e)
+	if p == nil || node == nil {
+		return node
+	}
+	b.lintClock(p, e.Span())
+	node, rest := b.placeKeys(node, Conjuncts(p))
+	if p = conjunction(rest); p == nil {
+		return node
+	}
+	return &Filter{Input: b.joinSubqueries(node, subs, asIs), Predicate: p}
+}
+
 func (sel *selection) bindPlain() {
-	if !sel.bindItems(func(e syntax.Expr) expr.Expr { return sel.b.scalar(e, sel.plainScope, "SELECT") }) || sel.input == nil {
+	subs := &subqueries{}
+	bind := func(e syntax.Expr) expr.Expr {
+		return (&exprBinder{b: sel.b, sc: sel.plainScope, clause: "SELECT", subs: subs}).bind(e)
+	}
+	if !sel.bindItems(bind) || sel.input == nil {
 		return
 	}
+	sel.input = sel.b.joinSubqueries(sel.input, subs, asIs)
 	sel.project()
 }
 

@@ -35,6 +35,8 @@ type Binder struct {
 	expanding []string
 	// stateID is the STATE_ID hint in force.
 	stateID string
+	// outer is the scope around the sub-query being bound.
+	outer *scope
 	// sink is the table that the statement writes; nil for a query.
 	sink *catalog.Table
 	// declaring: a view is being checked. What depends on the runtime mode
@@ -106,8 +108,11 @@ func (b *Binder) expandView(kind, name string, at diag.Span, f func() *Output) *
 		return nil
 	}
 	b.expanding = append(b.expanding, key)
+	outer := b.outer
+	b.outer = nil // its text stands elsewhere
 	before := len(*b.Diags)
 	out := f()
+	b.outer = outer
 	b.expanding = b.expanding[:len(b.expanding)-1]
 	for _, d := range (*b.Diags)[before:] {
 		if len(d.Trace) == 0 || d.Trace[len(d.Trace)-1].Span != at {

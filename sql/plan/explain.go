@@ -81,6 +81,10 @@ func describe(n Node) (kind string, details []string) {
 		return "Window", d
 	case *Aggregate:
 		return "Aggregate", describeAggregate(n)
+	case *Join:
+		return "Join", describeJoin(n)
+	case *SetOperation:
+		return "SetOperation", []string{n.String(), "columns=[" + columnNames(n.Cols) + "]", "state=" + n.Path}
 	case *Sort:
 		return "Sort", describeSort(n)
 	case *Values:
@@ -120,6 +124,25 @@ func describeAggregate(n *Aggregate) []string {
 		if n.Time >= 0 {
 			d = append(d, "time="+nameOf(n.Input, n.Time))
 		}
+	}
+	return append(d, "state="+n.StatePath())
+}
+
+func describeJoin(n *Join) []string {
+	var keys []string
+	for _, k := range n.Keys {
+		op := " = "
+		if k.NullSafe {
+			op = " IS NOT DISTINCT FROM "
+		}
+		keys = append(keys, nameOf(n.Left, k.Left)+op+nameOf(n.Right, k.Right))
+	}
+	d := []string{n.Kind.String(), "keys=[" + strings.Join(keys, ", ") + "]"}
+	if n.NullAware {
+		d = append(d, "null-aware")
+	}
+	if n.Condition != nil {
+		d = append(d, "condition="+n.Condition.String())
 	}
 	return append(d, "state="+n.StatePath())
 }

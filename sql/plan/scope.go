@@ -16,6 +16,10 @@ type relation struct {
 // scope is what names of a SELECT can refer to.
 type scope struct {
 	rels []relation
+	// merged are the columns of USING and NATURAL.
+	merged []mergedColumn
+	// outer is what a sub-query sees beyond its own FROM.
+	outer *scope
 	// broken: a part of FROM could not be bound, so unknown names are not
 	// reported.
 	broken bool
@@ -23,6 +27,64 @@ type scope struct {
 	ctes []*cte
 	// aliases are output names, for hints alone.
 	aliases []string
+}
+
+// mergedColumn is one column for the equal ones of both sides of a join.
+type mergedColumn struct {
+	name string
+	col  Column
+	// hides are the ids of those, which a bare name no longer means.
+	hides map[int]bool
+}
+
+// visible are the columns that * gives: merged ones first.
+func (s *scope) visible() []Column {
+	var out []Column
+	for _, m := range s.merged {
+		out = append(out, m.col)
+	}
+	for _, c := range s.columns() {
+		if !s.hidden(c.ID) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (s *scope) hidden(id int) bool {
+	for i := range s.merged {
+		if s.merged[i].hides[id] {
+			return true
+		}
+	}
+	return false
+}
+
+// has reports whether a name may mean something here.
+func (s *scope) has(ref *syntax.ColumnRef) bool {
+	if len(ref.Parts) > 1 {
+		if r, ok := s.relation(ref.Parts[0].Name); ok {
+			for i := range r.cols {
+				if r.cols[i].Name == ref.Parts[1].Name {
+					return true
+				}
+			}
+		}
+	}
+	found, _ := s.find(ref.Parts[0].Name)
+	return len(found) > 0
+}
+
+// outerColumns are the columns of all scopes around this one.
+func (s *scope) outerColumns() []Column {
+	var out []Column
+	for o := s; o != nil; o = o.outer {
+		out = append(out, o.columns()...)
+		for _, m := range o.merged {
+			out = append(out, m.col)
+		}
+	}
+	return out
 }
 
 type cte struct {
@@ -68,9 +130,14 @@ func (s *scope) relation(name string) (*relation, bool) {
 
 // find looks a column up in all relations.
 func (s *scope) find(name string) (found []*Column, in []string) {
+	for i := range s.merged {
+		if s.merged[i].name == name {
+			found, in = append(found, &s.merged[i].col), append(in, "")
+		}
+	}
 	for i := range s.rels {
 		for j := range s.rels[i].cols {
-			if s.rels[i].cols[j].Name == name {
+			if s.rels[i].cols[j].Name == name && !s.hidden(s.rels[i].cols[j].ID) {
 				found = append(found, &s.rels[i].cols[j])
 				in = append(in, s.rels[i].name)
 			}
@@ -100,6 +167,13 @@ func (s *scope) where() string {
 // what it does not find; ok is false then.
 func (s *scope) resolve(b *Binder, ref *syntax.ColumnRef) (c *Column, fields []*syntax.Ident, ok bool) {
 	parts := ref.Parts
+	if s.outer != nil && !s.has(ref) {
+		for o := s.outer; o != nil; o = o.outer {
+			if o.has(ref) {
+				return o.resolve(b, ref)
+			}
+		}
+	}
 	if len(parts) > 1 {
 		if r, is := s.relation(parts[0].Name); is {
 			for i := range r.cols {

@@ -1,0 +1,178 @@
+package graph
+
+import (
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/expr"
+	"github.com/millrace/millrace/runtime/types"
+)
+
+// JoinKind says which rows a Join gives.
+type JoinKind uint8
+
+// The kinds. Inner to Full give the left columns, then the right ones; Semi and
+// Anti the left columns alone.
+const (
+	InnerJoin JoinKind = iota
+	LeftJoin
+	RightJoin
+	FullJoin
+	// SemiJoin gives left rows that have a match, once; AntiJoin those that have
+	// none.
+	SemiJoin
+	AntiJoin
+	// MarkJoin gives every left row once, with a BOOLEAN: TRUE if some pair's
+	// condition is TRUE, else NULL if one is unknown, else FALSE. EXISTS and IN
+	// are read off it wherever they stand.
+	MarkJoin
+	// SingleJoin gives every left row once, with the columns of its match, or
+	// NULLs. More than one match is the value error subquery_rows.
+	SingleJoin
+)
+
+var joinNames = [...]string{"INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "MARK", "SINGLE"}
+
+// String is the kind as EXPLAIN prints it.
+func (k JoinKind) String() string { return joinNames[k] }
+
+// KeepsLeft reports a kind that gives left rows without a match.
+func (k JoinKind) KeepsLeft() bool {
+	switch k {
+	case LeftJoin, FullJoin, AntiJoin, MarkJoin, SingleJoin:
+		return true
+	}
+	return false
+}
+
+// KeepsRight reports a kind that gives right rows without a match.
+func (k JoinKind) KeepsRight() bool { return k == RightJoin || k == FullJoin }
+
+// JoinKey is a pair of columns that have to be equal. NULL and NaN equal nothing,
+// but with NullSafe NULL equals NULL.
+type JoinKey struct {
+	Left, Right int
+	NullSafe    bool
+}
+
+// Join joins two inputs, each an exchange by the keys, over input that ends: its
+// rows come when both have ended.
+type Join struct {
+	Kind JoinKind
+	Keys []JoinKey
+	// Condition decides about pairs of equal keys, over the left columns followed
+	// by the right ones; nil: every pair matches.
+	Condition expr.Expr
+	// NullAware is of a MarkJoin without a Condition: the last key is the operand
+	// of IN, whose comparison may be unknown. The exchanges are by the others.
+	NullAware bool
+}
+
+// ExchangeKeys are the key columns of one input by which its exchange goes.
+func (j *Join) ExchangeKeys(input int) []int {
+	keys := j.Keys
+	if j.NullAware {
+		keys = keys[:len(keys)-1]
+	}
+	return sideKeys(keys, input)
+}
+
+// InputKeys are all key columns of one input.
+func (j *Join) InputKeys(input int) []int { return sideKeys(j.Keys, input) }
+
+func sideKeys(keys []JoinKey, input int) []int {
+	out := make([]int, len(keys))
+	for i, k := range keys {
+		if out[i] = k.Left; input == 1 {
+			out[i] = k.Right
+		}
+	}
+	return out
+}
+
+// PairSchema is the left columns followed by the right ones.
+func PairSchema(left, right *batch.Schema) *batch.Schema {
+	return &batch.Schema{Fields: append(append([]types.Field(nil), left.Fields...), right.Fields...)}
+}
+
+// SetKind is a set operation.
+type SetKind uint8
+
+// The kinds.
+const (
+	Intersect SetKind = iota
+	Except
+)
+
+// SetOperation is INTERSECT or EXCEPT of two inputs of equal schemas, each an
+// exchange by all columns, over input that ends. NULL equals NULL.
+type SetOperation struct {
+	Kind SetKind
+	// All keeps copies: the lesser of the two numbers, or their difference.
+	All bool
+}
+
+func (*Join) op()         {}
+func (*SetOperation) op() {}
+
+func (v *validator) join(op *Join) error {
+	for i := range 2 {
+		if err := v.behindExchange(i); err != nil {
+			return err
+		}
+	}
+	left, right := v.input(0).Schema, v.input(1).Schema
+	for _, k := range op.Keys {
+		if err := v.columns(left, k.Left); err != nil {
+			return err
+		}
+		if err := v.columns(right, k.Right); err != nil {
+			return err
+		}
+		if l, r := left.Fields[k.Left].Type, right.Fields[k.Right].Type; !sameLayout(l, r) {
+			return v.fault("a key is %s on the left and %s on the right", l, r)
+		}
+	}
+	if op.NullAware && (op.Kind != MarkJoin || len(op.Keys) == 0 || op.Condition != nil) {
+		return v.fault("only a mark join by keys alone can be null-aware")
+	}
+	want := PairSchema(left, right)
+	switch op.Kind {
+	case SemiJoin, AntiJoin:
+		want = left
+	case MarkJoin:
+		want = &batch.Schema{Fields: append(append([]types.Field(nil), left.Fields...), types.Field{Type: types.NewBoolean()})}
+	}
+	if err := v.same(want, v.n.Schema); err != nil {
+		return err
+	}
+	if op.Condition == nil {
+		return nil
+	}
+	if op.Condition.Type().Kind != types.Boolean {
+		return v.fault("condition %s is %s", op.Condition, op.Condition.Type())
+	}
+	return v.exprs(PairSchema(left, right), op.Condition)
+}
+
+func (v *validator) setOperation() error {
+	for i := range 2 {
+		if err := v.behindExchange(i); err != nil {
+			return err
+		}
+		if err := v.same(v.input(i).Schema, v.n.Schema); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// InputLabel names an input of an operator that has several: a wide table's
+// branch, "left" and "right"; "" for an operator with one.
+func InputLabel(op Op, input int) string {
+	switch op := op.(type) {
+	case *WideMerge:
+		return op.Branches[input].Label
+	case *Join, *SetOperation:
+		return [...]string{"left", "right"}[input]
+	}
+	return ""
+}

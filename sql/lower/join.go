@@ -1,0 +1,55 @@
+package lower
+
+import (
+	"github.com/millrace/millrace/runtime/graph"
+	"github.com/millrace/millrace/sql/plan"
+)
+
+// join lowers a join: an exchange for each input, by the keys.
+func (l *lowerer) join(n *plan.Join) (*lowered, error) {
+	left, err := l.exactly(n.Left)
+	if err != nil {
+		return nil, err
+	}
+	right, err := l.exactly(n.Right)
+	if err != nil {
+		return nil, err
+	}
+	op := &graph.Join{Kind: n.Kind, NullAware: n.NullAware}
+	for _, k := range n.Keys {
+		key := graph.JoinKey{NullSafe: k.NullSafe}
+		if key.Left, err = left.ordinal(k.Left); err != nil {
+			return nil, err
+		}
+		if key.Right, err = right.ordinal(k.Right); err != nil {
+			return nil, err
+		}
+		op.Keys = append(op.Keys, key)
+	}
+	if n.Condition != nil {
+		pair := &lowered{cols: append(append([]plan.Column(nil), left.cols...), right.cols...)}
+		if op.Condition, err = remap(n.Condition, pair); err != nil {
+			return nil, err
+		}
+	}
+	le, re := l.exchange(left, op.ExchangeKeys(0)), l.exchange(right, op.ExchangeKeys(1))
+	return l.add(op, n.Cols, l.unique(n.StatePath()), le.id, re.id), nil
+}
+
+// setOperation lowers INTERSECT and EXCEPT: the exchanges are by all columns.
+func (l *lowerer) setOperation(n *plan.SetOperation) (*lowered, error) {
+	op := &graph.SetOperation{Kind: n.Kind, All: n.All}
+	var ids [2]graph.NodeID
+	for i, in := range n.Inputs() {
+		low, err := l.exactly(in)
+		if err != nil {
+			return nil, err
+		}
+		keys := make([]int, len(low.cols))
+		for k := range keys {
+			keys[k] = k
+		}
+		ids[i] = l.exchange(low, keys).id
+	}
+	return l.add(op, n.Cols, l.unique(n.Path), ids[0], ids[1]), nil
+}

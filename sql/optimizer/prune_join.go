@@ -1,0 +1,15 @@
+package optimizer
+
+import "github.com/millrace/millrace/sql/plan"
+
+// pruneJoin keeps what is needed above and what the join compares.
+func pruneJoin(n *plan.Join, need idSet) plan.Node {
+	below := clone(need)
+	for _, k := range n.Keys {
+		below[k.Left], below[k.Right] = true, true
+	}
+	if n.Condition != nil {
+		below.addExprs(n.Condition)
+	}
+	return n.With(prune(n.Left, below), prune(n.Right, below))
+}
