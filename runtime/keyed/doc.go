@@ -8,6 +8,10 @@
 //	lanes > Gate > Inbox > task: operators > sinks      (writers, sealed at barriers)
 //	                                       > Inboxes of the next stage
 //
+// A stage may have several inputs, from lanes and from stages before it: a join has
+// two exchanges, by the same key types, so that rows of equal keys meet in one
+// task; what is behind it goes over another exchange into the next stage.
+//
 // One checkpoint.Coordinator decides for all stages of the job; a [Stages] does
 // what it says, in three kinds of goroutines beside the tasks: the driver (events
 // and actions, nothing that blocks), the scribe (manifests, ledger, dead letters,

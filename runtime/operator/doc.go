@@ -7,6 +7,12 @@
 // row: a row that fails anywhere on the way to a table is dead for that table,
 // whatever else was made of it.
 //
+// Operators with state ([Keyed]) run in keyed stages. One with two inputs gets the
+// rows of both, in any order, each with the number of its input ([Join],
+// [SetOperation]): it keeps what may still find a partner, by key, and gives
+// nothing that a later row could change, so that results do not depend on which
+// side came first.
+//
 // What it is not: operators do not decide what becomes of a failed row, know no
 // positions to commit and do no I/O.
 //

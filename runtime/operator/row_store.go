@@ -28,6 +28,9 @@ func newRowStore(s *batch.Schema) rowStore {
 // add appends the rows of sel and gives the number of the first.
 func (s *rowStore) add(b *batch.Batch, sel batch.Sel) int {
 	first := s.rows.Len
+	if len(sel) == 0 {
+		return first // a nil Sel would be all rows
+	}
 	for i := range s.rows.Cols {
 		s.rows.Cols[i].AppendRows(&b.Cols[i], sel)
 		s.rows.Cols[i].PadOffsets()

@@ -8,7 +8,10 @@ import (
 )
 
 // clauses are the forms that are no productions and no aggregates.
-var clauses = []string{"aggregate", "cross-join-unnest", "distinct", "filter", "from-query", "from-subquery", "group-by", "having", "left-join-unnest", "limit", "offset", "order-by", "union", "union-all", "where", "with"}
+var clauses = []string{"aggregate", "comma-join", "correlated-condition", "cross-join", "cross-join-unnest", "distinct", "except", "except-all", "exists", "filter",
+	"from-query", "from-subquery", "full-join", "group-by", "having", "in-query", "intersect", "intersect-all", "join", "join-condition", "join-non-equal",
+	"join-null-safe", "join-three", "left-join", "left-join-unnest", "limit", "not-exists", "not-in-query", "offset", "order-by", "right-join", "scalar-query",
+	"scalar-query-correlated", "union", "union-all", "where", "with"}
 
 // formNames are the names of all that the generator can write.
 func formNames() []string {

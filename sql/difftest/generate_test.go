@@ -48,8 +48,13 @@ type generator struct {
 	scope  []column
 	arrays bool // ai and av are in scope
 	nested int  // depth of queries in FROM
-	used   map[string]bool
-	rules  map[string]bool
+	depth  int  // of sub-queries in expressions
+	// correlated: the columns in scope have names that a sub-query can use.
+	correlated bool
+	// must is a condition that WHERE has to have: that of a list of tables.
+	must  *text
+	used  map[string]bool
+	rules map[string]bool
 }
 
 func newGenerator(seed uint64) *generator {

@@ -15,7 +15,10 @@ func (g *generator) next() *query {
 	case 0, 1, 2, 3:
 		q = g.selection(nil, g.IntN(4) == 0)
 	case 4:
-		q = g.union()
+		if q = g.union(); g.IntN(3) == 0 {
+			g.used, g.rules = map[string]bool{}, map[string]bool{}
+			q = g.setOperation()
+		}
 	default:
 		q = g.grouping()
 	}
@@ -28,8 +31,12 @@ func (g *generator) next() *query {
 
 // from writes FROM and puts the columns in scope.
 func (g *generator) from() text {
+	g.correlated, g.must = false, nil
 	if g.nested == 0 && g.IntN(8) == 0 {
 		return g.derived()
+	}
+	if g.nested == 0 && g.IntN(3) == 0 {
+		return g.aliased()
 	}
 	table := "t" + strconv.Itoa(g.tableNumber())
 	g.scope, g.arrays = nil, true
@@ -101,11 +108,24 @@ func (g *generator) unnest(table, array, name string, k kind) text {
 }
 
 func (g *generator) where() text {
+	var conds []text
+	if g.must != nil {
+		conds = append(conds, *g.must)
+	}
+	if g.correlated && g.IntN(2) == 0 {
+		conds = append(conds, g.condition())
+	}
 	if g.IntN(2) == 0 {
+		g.use("where", "")
+		conds = append(conds, g.expr('o', 3))
+	}
+	if len(conds) == 0 {
 		return text{}
 	}
-	g.use("where", "")
-	return g.expr('o', 3).wrap(" WHERE ", "")
+	if word := " OR "; g.must == nil && len(conds) == 2 && g.IntN(4) == 0 {
+		return join(conds, word).wrap(" WHERE ", "")
+	}
+	return join(conds, " AND ").wrap(" WHERE ", "")
 }
 
 // selection writes SELECT [DISTINCT] ... FROM ... [WHERE ...], of the kinds wanted
@@ -123,7 +143,11 @@ func (g *generator) selection(kinds []kind, distinct bool) *query {
 	}
 	var list []text
 	for i, k := range kinds {
-		list = append(list, g.expr(k, 3).wrap("", " AS c"+strconv.Itoa(i)))
+		e := g.expr(k, 3)
+		if g.correlated && k == 'b' && g.IntN(3) == 0 {
+			e = g.scalar('b')
+		}
+		list = append(list, e.wrap("", " AS c"+strconv.Itoa(i)))
 	}
 	word := "SELECT "
 	if distinct {

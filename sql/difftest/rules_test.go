@@ -58,6 +58,7 @@ var exclusions = map[string]string{
 	"eager-error":    "DuckDB failed and Millrace did not: here an error matters only where its value is needed (docs/sql/README.md, Errors are values); counted",
 	"folded-error":   "Millrace failed and DuckDB did not, but does without its optimizer, which takes operators of a constant NULL for NULL and prunes; counted",
 	"null-constant":  "Millrace failed and DuckDB did not, in a query with a NULL written out or made of constants: DuckDB takes an operator of one for NULL without evaluating its other operand; counted",
+	"padded-null":    "Millrace failed and DuckDB did not, in a filter over an outer join: DuckDB knows the columns of a side without rows for NULL, and takes an operator of NULL for NULL without evaluating its other operand; counted",
 	"null-and-error": "Millrace failed and DuckDB did not, in a filter with AND or BETWEEN: NULL AND error is an error here, DuckDB's filter drops the row at the NULL; counted",
 	"nan":            "NaN is not equal to itself here (IEEE 754), but is in DuckDB, which also refuses roots of negative numbers: not generated",
 	"last-bits":      "EXP, LN, LOG10, POWER, quotients, and SUM and AVG of DOUBLE are selected and compared to ten digits, never compared in SQL: libraries differ in the last bits, and Millrace sums exactly",

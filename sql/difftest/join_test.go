@@ -1,0 +1,170 @@
+package difftest
+
+import (
+	"slices"
+	"strconv"
+)
+
+// qualified are the columns of a table under an alias.
+func qualified(alias string) []column {
+	var out []column
+	for _, c := range columnKinds {
+		out = append(out, column{same(alias + "." + c.name), c.kind})
+	}
+	return out
+}
+
+// aliased writes FROM a table under a name, so that sub-queries can refer to it,
+// and mostly a join with another one.
+func (g *generator) aliased() text {
+	left := "t" + strconv.Itoa(g.tableNumber()) + " AS l"
+	g.arrays, g.correlated = false, true
+	if g.IntN(4) == 0 {
+		g.scope = qualified("l")
+		return same(" FROM " + left)
+	}
+	right := "t" + strconv.Itoa(g.tableNumber()) + " AS r"
+	both := append(qualified("l"), qualified("r")...)
+	switch g.IntN(8) {
+	case 0:
+		g.use("cross-join", "")
+		g.scope = both
+		return same(" FROM " + left + " CROSS JOIN t" + strconv.Itoa(g.IntN(3)) + " AS r")
+	case 1:
+		g.use("comma-join", "")
+		on := g.pair("l", "r")
+		g.scope, g.must = both, &on
+		return same(" FROM " + left + ", " + right)
+	case 2:
+		g.use("join-non-equal", "")
+		a, b := pick(g, qualified("l")[:2]), pick(g, qualified("r")[:2])
+		on := text{a.ours + " < " + b.ours, a.duck + " < " + b.duck}
+		g.scope = both
+		kind := pick(g, []string{"JOIN", "LEFT JOIN"})
+		return text{" FROM " + left + " " + kind + " " + right + " ON " + on.ours, " FROM " + left + " " + kind + " " + right + " ON " + on.duck}
+	}
+	form := pick(g, []struct{ name, words string }{{"join", "JOIN"}, {"join", "INNER JOIN"}, {"left-join", "LEFT JOIN"}, {"left-join", "LEFT OUTER JOIN"},
+		{"right-join", "RIGHT JOIN"}, {"full-join", "FULL JOIN"}})
+	g.use(form.name, "")
+	on := g.pair("l", "r")
+	if g.IntN(3) == 0 {
+		more := g.pair("l", "r")
+		on = text{on.ours + " AND " + more.ours, on.duck + " AND " + more.duck}
+	}
+	g.scope = both
+	if g.IntN(3) == 0 {
+		g.use("join-condition", "")
+		more := g.expr('o', 1)
+		on = text{on.ours + " AND " + more.ours, on.duck + " AND " + more.duck}
+	}
+	if g.IntN(4) == 0 {
+		g.use("join-three", "")
+		on2 := g.pair("r", "x")
+		g.scope = append(both, qualified("x")...)
+		third := " LEFT JOIN t" + strconv.Itoa(g.IntN(3)) + " AS x ON "
+		return text{" FROM " + left + " " + form.words + " " + right + " ON " + on.ours + third + on2.ours,
+			" FROM " + left + " " + form.words + " " + right + " ON " + on.duck + third + on2.duck}
+	}
+	return text{" FROM " + left + " " + form.words + " " + right + " ON " + on.ours, " FROM " + left + " " + form.words + " " + right + " ON " + on.duck}
+}
+
+// pair compares a column of each of two tables, of kinds that are often equal.
+func (g *generator) pair(left, right string) text {
+	k := kind("iiibosD"[g.IntN(7)])
+	of := func(alias string) column {
+		return pick(g, slices.DeleteFunc(qualified(alias), func(c column) bool { return c.kind != k }))
+	}
+	a, b := of(left), of(right)
+	sign := " = "
+	if g.IntN(10) == 0 {
+		g.use("join-null-safe", "")
+		sign = " IS NOT DISTINCT FROM "
+	}
+	return text{a.ours + sign + b.ours, a.duck + sign + b.duck}
+}
+
+// inner writes FROM and WHERE of a sub-query; what follows sees its table alone.
+// correlated: its WHERE compares with the query around it, unequal: not only by =.
+func (g *generator) inner(correlated, unequal bool) (from text, restore func()) {
+	outer := g.scope
+	table := " FROM t" + strconv.Itoa(g.tableNumber()) + " AS q"
+	g.scope = qualified("q")
+	g.depth++
+	where := text{}
+	if correlated {
+		k := kind("iibsoD"[g.IntN(6)])
+		own := pick(g, g.columns(k))
+		g.scope = outer
+		theirs := pick(g, g.columns(k))
+		g.scope = qualified("q")
+		where = text{" WHERE " + own.ours + " = " + theirs.ours, " WHERE " + own.duck + " = " + theirs.duck}
+		if unequal && g.IntN(3) == 0 {
+			g.use("correlated-condition", "")
+			a := pick(g, g.columns('i'))
+			g.scope = outer
+			b := pick(g, g.columns('i'))
+			g.scope = qualified("q")
+			where = text{where.ours + " AND " + a.ours + " <= " + b.ours, where.duck + " AND " + a.duck + " <= " + b.duck}
+		}
+	} else if g.IntN(2) == 0 {
+		where = g.expr('o', 1).wrap(" WHERE ", "")
+	}
+	return text{table + where.ours, table + where.duck}, func() { g.scope = outer; g.depth-- }
+}
+
+// condition writes a predicate with a sub-query.
+func (g *generator) condition() text {
+	switch g.IntN(6) {
+	case 0, 1:
+		name, word := "exists", "EXISTS "
+		if g.IntN(2) == 0 {
+			name, word = "not-exists", "NOT EXISTS "
+		}
+		g.use(name, "")
+		from, restore := g.inner(g.IntN(5) > 0, true)
+		restore()
+		return from.wrap(word+"(SELECT 1", ")")
+	case 2, 3, 4:
+		name, word := "in-query", " IN "
+		if g.IntN(2) == 0 {
+			name, word = "not-in-query", " NOT IN "
+		}
+		g.use(name, "")
+		k := kind("ibsoDm"[g.IntN(6)])
+		x := g.expr(k, 1)
+		from, restore := g.inner(g.IntN(3) == 0, true)
+		y := pick(g, g.columns(k))
+		restore()
+		return text{"(" + x.ours + word + "(SELECT " + y.ours + from.ours + "))", "(" + x.duck + word + "(SELECT " + y.duck + from.duck + "))"}
+	}
+	x, y := pick(g, g.columns('i')), g.scalar('i')
+	return text{"(" + x.ours + " <= " + y.ours + ")", "(" + x.duck + " <= " + y.duck + ")"}
+}
+
+// scalar writes a sub-query that is a value: an aggregate without keys.
+func (g *generator) scalar(k kind) text {
+	correlated := g.IntN(2) == 0
+	g.use("scalar-query"+map[bool]string{true: "-correlated"}[correlated], "")
+	from, restore := g.inner(correlated, false)
+	defer restore()
+	of := pick(g, g.columns('i'))
+	call := pick(g, []string{"MAX", "MIN"}) + "(" + of.ours + ")"
+	if k == 'b' {
+		call = pick(g, []string{"COUNT(*)", "COUNT(" + of.ours + ")", "(COUNT(*) + 1)"})
+	}
+	return from.wrap("(SELECT "+call, ")")
+}
+
+// setOperation writes INTERSECT or EXCEPT.
+func (g *generator) setOperation() *query {
+	var kinds []kind
+	for range 1 + g.IntN(2) {
+		kinds = append(kinds, kind("iiobDs"[g.IntN(6)]))
+	}
+	g.nested++
+	a, b := g.selection(kinds, false), g.selection(kinds, false)
+	g.nested--
+	form := pick(g, []struct{ name, word string }{{"intersect", " INTERSECT "}, {"intersect-all", " INTERSECT ALL "}, {"except", " EXCEPT "}, {"except-all", " EXCEPT ALL "}})
+	g.use(form.name, "")
+	return &query{text: text{a.ours + form.word + b.ours, a.duck + form.word + b.duck}, kinds: kinds}
+}
