@@ -27,6 +27,11 @@ func (c *call) deleteGroup(name string) int16 {
 	gs.mu.Lock()
 	g := gs.byName[name]
 	busy := g != nil && (len(g.members) > 0 || g.state != groupEmpty)
+	if cg := gs.consumer[name]; cg != nil {
+		if busy = len(cg.members) > 0; !busy {
+			delete(gs.consumer, name)
+		}
+	}
 	gs.mu.Unlock()
 	switch {
 	case busy || subscribedByJob(store, name):

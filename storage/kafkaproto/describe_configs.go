@@ -96,7 +96,7 @@ func (c *call) options(r kmsg.DescribeConfigsRequestResource) ([]option, error) 
 		if r.ResourceName == "" {
 			return nil, coded(codeInvalidRequest, "the group's name is empty")
 		}
-		return groupOptions(), nil
+		return c.s.groupOptions(), nil
 	}
 	return nil, coded(codeInvalidRequest, "not_yet: options of %s", r.ResourceType)
 }

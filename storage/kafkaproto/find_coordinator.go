@@ -1,9 +1,10 @@
 package kafkaproto
 
-// FindCoordinator (10), versions 0 to 4: this node coordinates every group.
+// FindCoordinator (10), versions 0 to 6: this node coordinates every group.
 //
 //   - 1 adds the kind of key: transactions are refused by name. 3 is flexible, 4
-//     asks for many keys at once.
+//     asks for many keys at once; 5 and 6 add errors and kinds of keys that do not
+//     come up here.
 
 import "github.com/twmb/franz-go/pkg/kmsg"
 

@@ -34,10 +34,18 @@ const (
 // the process: after a restart members are unknown and join again, and their
 // positions are in the store. One mutex guards it; nothing waits under it.
 type groups struct {
+	store        *topiclog.Store
 	initialDelay time.Duration
+	// session and heartbeatInterval are those of the newer protocol.
+	session, heartbeatInterval time.Duration
 
 	mu     sync.Mutex
 	byName map[string]*group
+	// consumer are the groups of the newer protocol (consumer_group.go); a name is
+	// in one of the two maps at most.
+	consumer map[string]*consumerGroup
+	view     topicView
+	viewed   time.Time
 }
 
 type group struct {
@@ -109,8 +117,9 @@ func subscribedByJob(store *topiclog.Store, group string) bool {
 	return slices.ContainsFunc(store.Subscriptions(), func(s topiclog.Subscription) bool { return s.Group == group })
 }
 
-func newGroups(initialDelay time.Duration) *groups {
-	return &groups{initialDelay: initialDelay, byName: map[string]*group{}}
+func newGroups(o *Options) *groups {
+	return &groups{store: o.Store, initialDelay: max(o.InitialRebalanceDelay, 0), session: o.ConsumerSession, heartbeatInterval: o.ConsumerHeartbeat,
+		byName: map[string]*group{}, consumer: map[string]*consumerGroup{}}
 }
 
 func (g *group) member(id string) *member {
@@ -181,11 +190,16 @@ func (gs *groups) join(name, protocolType string, m *member, needID bool) <-chan
 	if len(m.protocols) == 0 || protocolType == "" {
 		return refuse(codeInconsistentProtocol, m.id)
 	}
+	if cg := gs.consumer[name]; cg != nil && len(cg.members) > 0 {
+		return refuse(codeInconsistentProtocol, m.id)
+	}
 	g := gs.byName[name]
 	if g == nil {
 		if m.id != "" {
 			return refuse(codeUnknownMemberID, m.id)
 		}
+		// One of the newer kind without members becomes one of the older.
+		delete(gs.consumer, name)
 		g = &group{name: name, state: groupEmpty, promised: map[string]*time.Timer{}}
 		gs.byName[name] = g
 	}
@@ -552,24 +566,31 @@ func (gs *groups) leave(name, id string, instance *string) int16 {
 	return codeNone
 }
 
-// mayCommit says whether a request may commit offsets: a member of the current
-// generation, or anybody while the group has no members.
-func (gs *groups) mayCommit(name, id string, instance *string, generation int32) int16 {
+// mayCommit says whether a request may commit positions: a member of the current
+// generation, or anybody while the group has no members. since, if not nil, limits
+// it to the partitions that are in it with at most the request's generation.
+func (gs *groups) mayCommit(version int16, name, id string, instance *string, generation int32) (since map[topicPart]int32, code int16) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
+	if cg := gs.consumer[name]; cg != nil && len(cg.members) > 0 {
+		if version < 9 && cg.members[id] != nil {
+			return nil, codeUnsupportedVersion
+		}
+		return cg.checkCommit(id, generation)
+	}
 	g := gs.byName[name]
 	if generation < 0 && id == "" && instance == nil {
 		if g != nil && len(g.members) > 0 {
-			return codeUnknownMemberID
+			return nil, codeUnknownMemberID
 		}
-		return codeNone
+		return nil, codeNone
 	}
 	_, m, code := gs.find(name, id, instance, generation)
 	if code == codeNone {
 		m.seen = time.Now()
 		if g.state == groupCompleting {
-			return codeRebalanceInProgress
+			return nil, codeRebalanceInProgress
 		}
 	}
-	return code
+	return nil, code
 }

@@ -64,11 +64,7 @@ func (c *call) join(req *kmsg.JoinGroupRequest) joined {
 		refused.code = codeInconsistentProtocol
 		return refused
 	}
-	host, _, err := net.SplitHostPort(c.conn.RemoteAddr().String())
-	if err != nil {
-		host = "localhost" // a Unix socket
-	}
-	m := &member{id: req.MemberID, instance: req.InstanceID, clientID: c.clientID, host: "/" + host, session: session,
+	m := &member{id: req.MemberID, instance: req.InstanceID, clientID: c.clientID, host: c.clientHost(), session: session,
 		rebalance: min(max(rebalance, 0), maxSession)}
 	for _, p := range req.Protocols {
 		// Its bytes are the request's, which is not used again.
@@ -83,4 +79,13 @@ func (c *call) join(req *kmsg.JoinGroupRequest) joined {
 		refused.code = codeCoordinatorNotAvailable
 		return refused
 	}
+}
+
+// clientHost is where a client is, as Kafka writes it.
+func (c *call) clientHost() string {
+	host, _, err := net.SplitHostPort(c.conn.RemoteAddr().String())
+	if err != nil {
+		host = "localhost" // a Unix socket
+	}
+	return "/" + host
 }

@@ -1,11 +1,13 @@
 package kafkaproto
 
-// OffsetCommit (8), versions 2 to 8: stores a group's positions, durably.
+// OffsetCommit (8), versions 2 to 10: stores a group's positions, durably.
 //
 //   - A group's members commit in their generation (errors 22, 25, 27, 82);
 //     without a member id and with generation -1 anybody may while there are no
 //     members. The group of a job has one, the job, and takes no commits.
-//   - 6 adds the leader epoch, 7 static members, 8 is flexible. The retention time
+//   - 6 adds the leader epoch, 7 static members, 8 is flexible. Members of
+//     the newer protocol commit from 9 on, at their epoch (error 113). 10 names
+//     topics by id. The retention time
 //     of 2 to 4 is not used: positions live as long as their partition.
 
 import (
@@ -24,6 +26,7 @@ const maxGroupName = 1 << 10
 
 func serveOffsetCommit(c *call, req *kmsg.OffsetCommitRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.OffsetCommitResponse)
+	var since map[topicPart]int32
 	code := codeNone
 	switch {
 	case req.Group == "" || len(req.Group) > maxGroupName:
@@ -32,7 +35,7 @@ func serveOffsetCommit(c *call, req *kmsg.OffsetCommitRequest) kmsg.Response {
 		// A job is the group's only member; it does not commit this way.
 		code = codeUnknownMemberID
 	default:
-		code = c.s.groups.mayCommit(req.Group, req.MemberID, req.InstanceID, req.Generation)
+		since, code = c.s.groups.mayCommit(c.version, req.Group, req.MemberID, req.InstanceID, req.Generation)
 	}
 	// The place of each cursor in the response, for the outcome of the commit.
 	type place struct{ topic, partition int }
@@ -40,8 +43,8 @@ func serveOffsetCommit(c *call, req *kmsg.OffsetCommitRequest) kmsg.Response {
 	var places []place
 	for i, t := range req.Topics {
 		rt := kmsg.NewOffsetCommitResponseTopic()
-		rt.Topic = t.Topic
-		ref := topicRef{name: t.Topic}
+		rt.Topic, rt.TopicID = t.Topic, t.TopicID
+		ref := topicRef{name: t.Topic, id: t.TopicID, byID: c.version >= 10}
 		topic, missing := ref.find(c.s.opts.Store)
 		for j, p := range t.Partitions {
 			rp := kmsg.NewOffsetCommitResponseTopicPartition()
@@ -50,8 +53,12 @@ func serveOffsetCommit(c *call, req *kmsg.OffsetCommitRequest) kmsg.Response {
 			switch {
 			case code != codeNone:
 				rp.ErrorCode = code
-			case missing != codeNone || !ok:
+			case missing != codeNone:
+				rp.ErrorCode = missing
+			case !ok:
 				rp.ErrorCode = codeUnknownTopic
+			case since != nil && !hadSince(since, topicPart{topic.ID, p.Partition}, req.Generation):
+				rp.ErrorCode = codeStaleMemberEpoch
 			case p.Metadata != nil && len(*p.Metadata) > maxCommitMetadata:
 				rp.ErrorCode = codeOffsetMetadataTooLarge
 			case p.Offset < 0:
@@ -78,6 +85,12 @@ func serveOffsetCommit(c *call, req *kmsg.OffsetCommitRequest) kmsg.Response {
 		}
 	}
 	return resp
+}
+
+// hadSince says that a partition was a member's own at an epoch.
+func hadSince(since map[topicPart]int32, p topicPart, epoch int32) bool {
+	from, ok := since[p]
+	return ok && from <= epoch
 }
 
 // commitCode is codeOf in what clients of OffsetCommit know and retry on.

@@ -8,6 +8,7 @@ package kafkaproto
 
 import (
 	"context"
+	"maps"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -64,6 +65,10 @@ func (c *call) mayForget(name string) (subscribed func(topic string) bool, code 
 	gs := c.s.groups
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
+	if cg := gs.consumer[name]; cg != nil && len(cg.members) > 0 {
+		topics := maps.Clone(cg.topics)
+		return func(topic string) bool { _, ok := topics[topic]; return ok }, codeNone
+	}
 	g := gs.byName[name]
 	switch {
 	case g == nil || len(g.members) == 0:

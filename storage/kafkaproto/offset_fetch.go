@@ -1,12 +1,13 @@
 package kafkaproto
 
-// OffsetFetch (9), versions 1 to 8: a group's positions.
+// OffsetFetch (9), versions 1 to 10: a group's positions.
 //
 //   - A group or partition without a position is answered with offset -1 and no
 //     error, as Kafka does.
 //   - From 2 null topics ask for all positions; 5 adds the leader epoch, 6 is
 //     flexible, 7 asks for stable offsets (all are, without transactions), 8 asks
-//     for many groups at once.
+//     for many groups at once. Members of the newer protocol say who they are from 9
+//     on (errors 25, 113). 10 names topics by id; one that is not known is error 100.
 
 import (
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -50,6 +51,10 @@ func serveOffsetFetch(c *call, req *kmsg.OffsetFetchRequest) kmsg.Response {
 func (c *call) groupOffsets(g kmsg.OffsetFetchRequestGroup) kmsg.OffsetFetchResponseGroup {
 	out := kmsg.NewOffsetFetchResponseGroup()
 	out.Group = g.Group
+	if out.ErrorCode = c.s.groups.mayFetch(&g); out.ErrorCode != codeNone {
+		return out
+	}
+	byID := c.version >= 10
 	cursors := map[topiclog.PartitionID]topiclog.Cursor{}
 	for _, cur := range c.s.opts.Store.Cursors(g.Group) {
 		cursors[cur.Partition] = cur
@@ -60,7 +65,7 @@ func (c *call) groupOffsets(g kmsg.OffsetFetchRequestGroup) kmsg.OffsetFetchResp
 				break
 			}
 			rt := kmsg.NewOffsetFetchResponseGroupTopic()
-			rt.Topic = t.Name
+			rt.Topic, rt.TopicID = t.Name, t.ID
 			for _, p := range t.Partitions {
 				if cur, ok := cursors[p.ID]; ok {
 					rt.Partitions = append(rt.Partitions, position(p.Index, cur))
@@ -74,9 +79,9 @@ func (c *call) groupOffsets(g kmsg.OffsetFetchRequestGroup) kmsg.OffsetFetchResp
 	}
 	for _, t := range g.Topics {
 		rt := kmsg.NewOffsetFetchResponseGroupTopic()
-		rt.Topic = t.Topic
-		ref := topicRef{name: t.Topic}
-		topic, _ := ref.find(c.s.opts.Store)
+		rt.Topic, rt.TopicID = t.Topic, t.TopicID
+		ref := topicRef{name: t.Topic, id: t.TopicID, byID: byID}
+		topic, code := ref.find(c.s.opts.Store)
 		for _, index := range t.Partitions {
 			cur := topiclog.Cursor{Offset: -1, LeaderEpoch: -1}
 			if id, ok := partitionOf(&topic, index); ok {
@@ -84,11 +89,30 @@ func (c *call) groupOffsets(g kmsg.OffsetFetchRequestGroup) kmsg.OffsetFetchResp
 					cur = have
 				}
 			}
-			rt.Partitions = append(rt.Partitions, position(index, cur))
+			rp := position(index, cur)
+			if byID {
+				rp.ErrorCode = code
+			}
+			rt.Partitions = append(rt.Partitions, rp)
 		}
 		out.Topics = append(out.Topics, rt)
 	}
 	return out
+}
+
+// mayFetch checks who asks, if it says that: a member of the newer protocol must be
+// at its epoch.
+func (gs *groups) mayFetch(g *kmsg.OffsetFetchRequestGroup) int16 {
+	if g.MemberID == nil && g.MemberEpoch < 0 {
+		return codeNone
+	}
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	cg := gs.consumer[g.Group]
+	if cg == nil || g.MemberID == nil {
+		return codeNone
+	}
+	return cg.checkConsumer(*g.MemberID, g.MemberEpoch)
 }
 
 func position(index int32, cur topiclog.Cursor) kmsg.OffsetFetchResponseGroupTopicPartition {

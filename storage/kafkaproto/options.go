@@ -2,6 +2,7 @@ package kafkaproto
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -33,8 +34,8 @@ func (s *Server) options() []option {
 		nodeOption("connections.max.idle.ms", num(s.opts.IdleTimeout.Milliseconds()), "600000", "a connection without requests is closed after this", kmsg.ConfigTypeLong),
 		nodeOption("default.replication.factor", "1", "1", "replicas of a topic that does not say", kmsg.ConfigTypeInt),
 		nodeOption("delete.topic.enable", "true", "true", "topics can be deleted", kmsg.ConfigTypeBoolean),
-		nodeOption("group.consumer.heartbeat.interval.ms", num(consumerHeartbeat.Milliseconds()), "5000", "how often members of a consumer group say that they live", kmsg.ConfigTypeInt),
-		nodeOption("group.consumer.session.timeout.ms", num(consumerSession.Milliseconds()), "45000", "silence after which a member of a consumer group is out", kmsg.ConfigTypeInt),
+		nodeOption("group.consumer.heartbeat.interval.ms", num(s.opts.ConsumerHeartbeat.Milliseconds()), "5000", "how often members of a consumer group say that they live", kmsg.ConfigTypeInt),
+		nodeOption("group.consumer.session.timeout.ms", num(s.opts.ConsumerSession.Milliseconds()), "45000", "silence after which a member of a consumer group is out", kmsg.ConfigTypeInt),
 		nodeOption("group.initial.rebalance.delay.ms", num(max(s.opts.InitialRebalanceDelay, 0).Milliseconds()), "3000", "how long a new group waits for more members", kmsg.ConfigTypeInt),
 		nodeOption("group.max.session.timeout.ms", num(maxSession.Milliseconds()), "1800000", "longest session of a member", kmsg.ConfigTypeInt),
 		nodeOption("group.max.size", num(maxMembers), "2147483647", "members of a group", kmsg.ConfigTypeInt),
@@ -55,13 +56,14 @@ func (s *Server) options() []option {
 }
 
 // groupOptions are the options of every consumer group.
-func groupOptions() []option {
-	ms := func(name, value, doc string) option {
+func (s *Server) groupOptions() []option {
+	ms := func(name string, d time.Duration, doc string) option {
+		value := strconv.FormatInt(d.Milliseconds(), 10)
 		return option{name: name, value: value, def: value, doc: doc, kind: kmsg.ConfigTypeInt, source: kmsg.ConfigSourceDefaultConfig, readOnly: true}
 	}
 	return []option{
-		ms("consumer.heartbeat.interval.ms", strconv.FormatInt(consumerHeartbeat.Milliseconds(), 10), "how often members say that they live"),
-		ms("consumer.session.timeout.ms", strconv.FormatInt(consumerSession.Milliseconds(), 10), "silence after which a member is out"),
+		ms("consumer.heartbeat.interval.ms", s.opts.ConsumerHeartbeat, "how often members say that they live"),
+		ms("consumer.session.timeout.ms", s.opts.ConsumerSession, "silence after which a member is out"),
 	}
 }
 

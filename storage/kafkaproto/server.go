@@ -67,7 +67,11 @@ type Options struct {
 	// InitialRebalanceDelay is how long a new group waits for more members before
 	// it shares out work; 0 means 3 seconds, as Kafka does, negative not at all.
 	InitialRebalanceDelay time.Duration
-	Logger                *slog.Logger
+	// ConsumerSession is the silence after which a member of a consumer group of
+	// the newer protocol is out, 0 means 45 seconds; ConsumerHeartbeat how often
+	// members are told to speak, 0 means 5 seconds.
+	ConsumerSession, ConsumerHeartbeat time.Duration
+	Logger                             *slog.Logger
 
 	now func() time.Time // of tests; nil: time.Now
 }
@@ -117,6 +121,8 @@ func New(o Options) (*Server, error) {
 	setDefault(&o.IdleTimeout, 10*time.Minute)
 	setDefault(&o.RequestTimeout, 30*time.Second)
 	setDefault(&o.InitialRebalanceDelay, 3*time.Second)
+	setDefault(&o.ConsumerSession, consumerSession)
+	setDefault(&o.ConsumerHeartbeat, consumerHeartbeat)
 	setDefault(&o.LoginTimeout, 10*time.Second)
 	if err := o.Security.validate(); err != nil {
 		return nil, err
@@ -125,13 +131,14 @@ func New(o Options) (*Server, error) {
 		o.now = time.Now
 	}
 	if o.NodeID < 0 || o.DefaultPartitions < 0 || o.AutoCreatePartitions < 0 || o.MaxConnections < 0 || o.MaxConnectionsPerAddress < 0 || o.LoginTimeout < 0 ||
-		o.MaxProduceBytes < 0 || o.MaxControlBytes < 0 || o.MaxInFlightBytes < 0 || o.MaxFetchBytes < 0 || o.IdleTimeout < 0 || o.RequestTimeout < 0 {
+		o.MaxProduceBytes < 0 || o.MaxControlBytes < 0 || o.MaxInFlightBytes < 0 || o.MaxFetchBytes < 0 || o.IdleTimeout < 0 || o.RequestTimeout < 0 ||
+		o.ConsumerSession < 0 || o.ConsumerHeartbeat < 0 {
 		return nil, fmt.Errorf("kafka server: an option is negative")
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{opts: o, table: map[int16]api{}, budget: newBudget(o.MaxInFlightBytes), groups: newGroups(max(o.InitialRebalanceDelay, 0)),
+	s := &Server{opts: o, table: map[int16]api{}, budget: newBudget(o.MaxInFlightBytes), groups: newGroups(&o),
 		sessions: newFetchSessions(), listeners: map[net.Listener]bool{}, open: map[net.Conn]string{}, perAddr: map[string]int{},
 		lobby: newBudget(lobbyBudget), guards: guards(), meters: quota.NewMeters(o.now)}
 	if o.Security.Access != nil {
