@@ -39,7 +39,10 @@ type consumerMember struct {
 	names          []string
 	regex          string
 	pattern        *regexp.Regexp // nil without regex
-	assignor       string         // that it asks for, "" for any
+	// visible says which topics the pattern may find: those that the member may
+	// describe.
+	visible  func(topic string) bool
+	assignor string // that it asks for, "" for any
 
 	epoch, previous int32
 	state           memberState
@@ -65,7 +68,11 @@ func (m *consumerMember) orderName() string {
 
 // subscribes says whether it reads a topic.
 func (m *consumerMember) subscribes(t *topicInfo) bool {
-	return slices.Contains(m.names, t.name) || m.pattern != nil && !t.internal && m.pattern.MatchString(t.name)
+	return slices.Contains(m.names, t.name) || m.matches(t)
+}
+
+func (m *consumerMember) matches(t *topicInfo) bool {
+	return m.pattern != nil && !t.internal && m.pattern.MatchString(t.name) && m.visible(t.name)
 }
 
 // topicInfo is what groups need to know of a topic.
@@ -145,21 +152,18 @@ func (g *consumerGroup) refresh(v *topicView, changed bool) bool {
 	}
 	g.round = v.round
 	now := map[string]topicInfo{}
-	patterns := map[string]*regexp.Regexp{}
 	for _, m := range g.members {
 		for _, name := range m.names {
 			if t, ok := v.byName[name]; ok {
 				now[name] = t
 			}
 		}
-		if m.pattern != nil {
-			patterns[m.regex] = m.pattern
+		if m.pattern == nil {
+			continue
 		}
-	}
-	for _, pattern := range patterns {
-		for _, t := range v.all {
-			if !t.internal && pattern.MatchString(t.name) {
-				now[t.name] = t
+		for i := range v.all {
+			if t := &v.all[i]; m.matches(t) {
+				now[t.name] = *t
 			}
 		}
 	}

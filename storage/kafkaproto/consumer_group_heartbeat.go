@@ -11,7 +11,8 @@ package kafkaproto
 //     assignment to the next.
 //   - 1 has the member choose its id, and subscribe by a regular expression, which
 //     must match the whole name of a topic and is in the syntax of RE2 (error 128).
-//     The store's own topics are not matched.
+//     The store's own topics and those that the member may not describe are not
+//     matched.
 //   - A group of the older protocol becomes one of the newer when it has no members;
 //     while it has some, or is a job's, it is not one: error 69.
 //   - Groups live as long as the process: after a restart members are told that they
@@ -22,6 +23,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/millrace/millrace/storage/acl"
 	"github.com/millrace/millrace/storage/topiclog"
 )
 
@@ -81,6 +83,9 @@ func checkHeartbeat(req *kmsg.ConsumerGroupHeartbeatRequest) error {
 func (c *call) beatOf(req *kmsg.ConsumerGroupHeartbeatRequest) *beat {
 	b := &beat{group: req.Group, member: req.MemberID, epoch: req.MemberEpoch, instance: req.InstanceID, rack: req.RackID,
 		clientID: c.clientID, host: c.clientHost(), rebalance: -1, names: req.SubscribedTopicNames, regex: req.SubscribedTopicRegex, assignor: req.ServerAssignor}
+	// The member keeps this, so it must not keep the request.
+	who := &call{s: c.s, peer: c.peer}
+	b.visible = func(topic string) bool { return who.allowedQuietly(acl.Describe, acl.Topic, topic) }
 	if req.RebalanceTimeoutMillis >= 0 {
 		b.rebalance = min(time.Duration(req.RebalanceTimeoutMillis)*time.Millisecond, maxSession)
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/millrace/millrace/storage/acl"
+	"github.com/millrace/millrace/storage/authn"
 	"github.com/millrace/millrace/storage/kafkaproto"
 	"github.com/millrace/millrace/storage/topiclog"
 	"github.com/millrace/millrace/storage/vfs"
@@ -524,5 +526,28 @@ func TestConsumerGroupOverRestart(t *testing.T) {
 	}
 	if cur := next.store.Cursors("g"); len(cur) != 1 || cur[0].Offset != 11 {
 		t.Errorf("positions %+v, want 11", cur)
+	}
+}
+
+// TestConsumerGroupRegexSeesWhatIsAllowed: a regular expression finds no topic that
+// its member may not describe.
+func TestConsumerGroupRegexSeesWhatIsAllowed(t *testing.T) {
+	r, a := secured(t, fastGroups())
+	open := r.topic(t, "open", 1, nil)
+	r.topic(t, "other", 1, nil)
+	addUser(t, a, "bob", "bob-secret", authn.Plain)
+	if err := a.AddRules([]acl.Rule{
+		{Principal: "User:bob", Host: "*", Operation: acl.Read, Type: acl.Group, Name: "g", Pattern: acl.Literal, Permission: acl.Allow},
+		{Principal: "User:bob", Host: "*", Operation: acl.Describe, Type: acl.Topic, Name: "open", Pattern: acl.Literal, Permission: acl.Allow},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	c := r.dial(t)
+	login(t, c, "bob", "bob-secret")
+	h := kmsg.NewPtrConsumerGroupHeartbeatRequest()
+	h.Group, h.MemberID, h.RebalanceTimeoutMillis, h.Topics, h.SubscribedTopicRegex = "g", "m", 60_000, []kmsg.ConsumerGroupHeartbeatRequestTopic{}, ptr("o.*")
+	got := ask[*kmsg.ConsumerGroupHeartbeatResponse](t, c, h, 1)
+	if got.ErrorCode != 0 || got.Assignment == nil || len(got.Assignment.Topics) != 1 || got.Assignment.Topics[0].TopicID != [16]byte(open.ID) {
+		t.Errorf("%+v, want the open topic alone", got)
 	}
 }

@@ -16,6 +16,7 @@ type beat struct {
 	rebalance      time.Duration // negative: as before
 	names          []string
 	regex          *string
+	visible        func(topic string) bool
 	assignor       *string
 	owned          partSet
 }
@@ -218,7 +219,7 @@ func (m *consumerMember) update(b *beat, pattern *regexp.Regexp) (changed bool) 
 	if b.rebalance >= 0 {
 		m.rebalance = b.rebalance
 	}
-	m.clientID, m.host = b.clientID, b.host
+	m.clientID, m.host, m.visible = b.clientID, b.host, b.visible
 	return changed
 }
 
