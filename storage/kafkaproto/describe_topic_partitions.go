@@ -6,7 +6,8 @@ package kafkaproto
 //   - Topics come in the order of their names; none named means all. A cursor says
 //     where the page before ended; the answer has one if there is more.
 //   - A page has at most 2,000 partitions. This node leads each and is its only
-//     replica, so that the lists of eligible leaders are not there.
+//     replica, so that the lists of eligible leaders are empty. They may be null by
+//     the protocol, but Kafka's own clients fail on that.
 
 import (
 	"slices"
@@ -91,6 +92,7 @@ func (c *call) describePartition(p topiclog.Partition) kmsg.DescribeTopicPartiti
 	out := kmsg.NewDescribeTopicPartitionsResponseTopicPartition()
 	self := []int32{c.s.opts.NodeID}
 	out.Partition, out.LeaderID, out.Replicas, out.ISR = p.Index, c.s.opts.NodeID, self, self
+	out.EligibleLeaderReplicas, out.LastKnownELR = []int32{}, []int32{}
 	if st, err := c.s.opts.Store.State(p.ID); err == nil {
 		out.LeaderEpoch = st.LeaderEpoch
 	}

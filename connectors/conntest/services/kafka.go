@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -191,9 +192,9 @@ func (k *Kafka) Close() {
 	}
 }
 
-// KafkaTool runs a main class of Kafka's jars with args and stdin, and returns
-// what it printed.
-func KafkaTool(ctx context.Context, stdin string, class string, args ...string) (stdout string, err error) {
+// KafkaTool runs a main class of Kafka's jars with args and stdin, which may be nil,
+// and returns what it printed.
+func KafkaTool(ctx context.Context, stdin io.Reader, class string, args ...string) (stdout string, err error) {
 	jars, err := KafkaJars(ctx)
 	if err != nil {
 		return "", err
@@ -203,7 +204,7 @@ func KafkaTool(ctx context.Context, stdin string, class string, args ...string) 
 		return "", err
 	}
 	cmd := exec.CommandContext(ctx, java, append(append(SmallJVM(256), "-cp", filepath.Join(jars, "*"), class), args...)...)
-	cmd.Stdin = strings.NewReader(stdin)
+	cmd.Stdin = stdin
 	var errText strings.Builder
 	cmd.Stderr = &errText
 	out, err := cmd.Output()

@@ -18,14 +18,14 @@ func TestKafkaBroker(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer k.Close()
-	if _, err := KafkaTool(ctx, "one\ntwo\n", "org.apache.kafka.tools.ConsoleProducer", "--bootstrap-server", k.Addrs(), "--topic", "t"); err != nil {
+	if _, err := KafkaTool(ctx, strings.NewReader("one\ntwo\n"), "org.apache.kafka.tools.ConsoleProducer", "--bootstrap-server", k.Addrs(), "--topic", "t"); err != nil {
 		t.Fatal(err)
 	}
 	k.Brokers[0].Kill()
 	if err := k.Brokers[0].Start(ctx); err != nil {
 		t.Fatal(err)
 	}
-	out, err := KafkaTool(ctx, "", "org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server", k.Addrs(), "--topic", "t", "--from-beginning", "--max-messages", "2", "--timeout-ms", "30000")
+	out, err := KafkaTool(ctx, nil, "org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server", k.Addrs(), "--topic", "t", "--from-beginning", "--max-messages", "2", "--timeout-ms", "30000")
 	if err != nil {
 		t.Fatal(err)
 	}
