@@ -223,12 +223,7 @@ func (f *FS) ListInfo(dir string) ([]vfs.FileInfo, error) {
 		if err != nil {
 			return err
 		}
-		out = out[:0]
-		for _, i := range infos {
-			if i.Name() != madeFile {
-				out = append(out, i)
-			}
-		}
+		out = infos
 		return nil
 	})
 	slices.SortFunc(out, func(a, b vfs.FileInfo) int {
