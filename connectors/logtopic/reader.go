@@ -223,8 +223,8 @@ func (r *reader) fetch(ctx context.Context, sp *split, maxBytes int) error {
 	}
 	if len(l.Chunks) == 0 {
 		l.Release()
-		if sp.next < l.DurableEnd {
-			return fmt.Errorf("reading topic %s partition %d: the log gives nothing at offset %d and ends at %d", sp.part.Topic, sp.part.ID, sp.next, l.DurableEnd)
+		if sp.next < l.ReadEnd {
+			return fmt.Errorf("reading topic %s partition %d: the log gives nothing at offset %d and ends at %d", sp.part.Topic, sp.part.ID, sp.next, l.ReadEnd)
 		}
 		return nil
 	}
@@ -359,7 +359,7 @@ func (r *reader) unreadable(err error) {
 // queue if there is more of it.
 func (r *reader) endLease() {
 	sp := r.cur.split
-	more := sp.next < r.cur.DurableEnd
+	more := sp.next < r.cur.ReadEnd
 	r.held = append(r.held, r.cur.lease)
 	r.cur = current{}
 	switch {
@@ -373,7 +373,7 @@ func (r *reader) endLease() {
 }
 
 // LogEnd implements connector.Reader: topics with `os` durability end at what is
-// durable.
+// durable, and all of them before the first transaction without an end.
 func (r *reader) LogEnd(number int32) int64 {
 	sp := r.splits[number]
 	if sp == nil {
@@ -383,7 +383,7 @@ func (r *reader) LogEnd(number int32) int64 {
 	if err != nil {
 		return sp.next // deleted: nothing more to read
 	}
-	return st.DurableEnd
+	return st.CommittedEnd()
 }
 
 // LeaderEpoch implements connector.EpochLister.

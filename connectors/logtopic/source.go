@@ -146,7 +146,7 @@ func (s *source) Start(ctx context.Context, parts []connector.Partition) ([]conn
 		offset := at.state.Start
 		switch mode {
 		case modeLatest:
-			offset = at.state.DurableEnd
+			offset = at.state.CommittedEnd()
 		case modeGroup:
 			if o, ok := committed[at.id]; ok {
 				offset = o
@@ -160,9 +160,9 @@ func (s *source) Start(ctx context.Context, parts []connector.Partition) ([]conn
 				return nil, err
 			}
 		}
-		if offset < at.state.Start || offset > at.state.DurableEnd {
+		if offset < at.state.Start || offset > at.state.CommittedEnd() {
 			return nil, fmt.Errorf("table %s: 'scan.startup.mode' = '%s': offset %d of topic %s partition %d is outside the log (%d..%d)",
-				s.table.Name, mode, offset, p.Topic, p.ID, at.state.Start, at.state.DurableEnd)
+				s.table.Name, mode, offset, p.Topic, p.ID, at.state.Start, at.state.CommittedEnd())
 		}
 		epoch, err := s.epochAt(at.id, offset)
 		if err != nil {
@@ -206,7 +206,7 @@ func (s *source) offsetFor(ctx context.Context, at located, key string) (int64, 
 	if err != nil {
 		return 0, fmt.Errorf("table %s: looking up %q: %w", s.table.Name, key, err)
 	}
-	return min(max(o, at.state.Start), at.state.DurableEnd), nil
+	return min(max(o, at.state.Start), at.state.CommittedEnd()), nil
 }
 
 // epochAt is the leader epoch of a position: the first one whose end it does not
@@ -244,7 +244,7 @@ func (s *source) End(ctx context.Context, parts []connector.Partition) ([]int64,
 		if err != nil {
 			return nil, err
 		}
-		end := at.state.DurableEnd
+		end := at.state.CommittedEnd()
 		switch mode {
 		case modeLatest:
 		case modeGroup:
@@ -303,7 +303,7 @@ func (s *source) check(ctx context.Context, t *topiclog.Topic, p connector.Posit
 	switch {
 	case p.Offset < at.state.Start:
 		return below(p, at.state), nil
-	case p.Offset > at.state.DurableEnd:
+	case p.Offset > at.state.CommittedEnd():
 		return mismatch(p, at.state, "the log ends before the position: what was read there is gone"), nil
 	case p.LeaderEpoch >= 0:
 		end, err := s.store.EpochEnd(at.id, p.LeaderEpoch)
@@ -314,7 +314,7 @@ func (s *source) check(ctx context.Context, t *topiclog.Topic, p connector.Posit
 			return mismatch(p, at.state, fmt.Sprintf("leader epoch %d ends at %d: what was read above it is gone", p.LeaderEpoch, end)), nil
 		}
 	}
-	if p.Offset >= at.state.DurableEnd {
+	if p.Offset >= at.state.CommittedEnd() {
 		return nil, nil
 	}
 	// A position in front of damage can only go on behind it. What is read here
@@ -336,7 +336,7 @@ func (s *source) check(ctx context.Context, t *topiclog.Topic, p connector.Posit
 }
 
 func mismatch(p connector.Position, st topiclog.PartitionState, reason string) *connector.MismatchError {
-	return &connector.MismatchError{Position: p, Earliest: st.Start, Latest: st.DurableEnd, Lost: -1, Reason: reason}
+	return &connector.MismatchError{Position: p, Earliest: st.Start, Latest: st.CommittedEnd(), Lost: -1, Reason: reason}
 }
 
 func below(p connector.Position, st topiclog.PartitionState) *connector.MismatchError {
@@ -349,7 +349,7 @@ func below(p connector.Position, st topiclog.PartitionState) *connector.Mismatch
 func damaged(p connector.Position, st topiclog.PartitionState, rot *topiclog.CorruptError) *connector.MismatchError {
 	m := mismatch(p, st, "")
 	m.Damaged, m.Err = true, rot
-	m.Earliest, m.Latest = rot.To+1, max(st.DurableEnd, rot.To+1)
+	m.Earliest, m.Latest = rot.To+1, max(st.CommittedEnd(), rot.To+1)
 	from := max(rot.From, p.Offset)
 	m.Lost = m.Earliest - from
 	m.Reason = fmt.Sprintf("offsets %d to %d are damaged and cannot be read", from, rot.To)
@@ -367,7 +367,7 @@ func (s *source) recreated(p connector.Position) *connector.MismatchError {
 	m.Reason = "the topic was deleted and created again"
 	if p.Partition.ID >= 0 && int(p.Partition.ID) < len(t.Partitions) {
 		if st, err := s.store.State(t.Partitions[p.Partition.ID].ID); err == nil {
-			m.Earliest, m.Latest = st.Start, st.DurableEnd
+			m.Earliest, m.Latest = st.Start, st.CommittedEnd()
 		}
 	}
 	return m

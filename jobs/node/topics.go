@@ -264,7 +264,7 @@ type partitionLog struct {
 
 func (l partitionLog) Bounds() (int64, int64, error) {
 	st, err := l.store.State(l.id)
-	return st.Start, st.HighWatermark, err
+	return st.Start, st.StableEnd, err
 }
 
 func (l partitionLog) OffsetForTime(t time.Time) (int64, error) {

@@ -27,6 +27,10 @@
 // unreleased lease; the bytes of all unreleased leases stay within the
 // session's credit.
 //
+// A Fetcher reads committed records only: nothing of a transaction before its
+// end, and nothing of one that was aborted. The markers that end transactions are
+// in its leases; EachRecord skips them.
+//
 // What it is not: it keeps no positions (see topiclog's cursors), it balances
 // no groups, and it decodes records only through storage/record.
 //

@@ -269,11 +269,7 @@ func (f *Fetcher) fetch(id topiclog.PartitionID) (*Fetched, error) {
 	if err == nil && p.gen == gen && len(l.Chunks) > 0 {
 		p.next = l.NextOffset
 		f.credit -= int64(l.Bytes)
-		end := l.HighWatermark
-		if f.opts.Durable {
-			end = l.DurableEnd
-		}
-		p.again = p.again || p.next < end
+		p.again = p.again || p.next < l.ReadEnd
 		f.mu.Unlock()
 		return &Fetched{Lease: l, f: f, size: int64(l.Bytes)}, nil
 	}

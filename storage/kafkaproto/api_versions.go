@@ -37,8 +37,9 @@ type feature struct {
 	level int16
 }
 
-// features lists what is switched on, in every store and for good.
-func features() []feature { return []feature{{"group.version", 1}} }
+// features lists what is switched on, in every store and for good: KIP-848 groups
+// and KIP-890 transactions.
+func features() []feature { return []feature{{"group.version", 1}, {"transaction.version", 2}} }
 
 func apiKeys() []kmsg.ApiVersionsResponseApiKey {
 	var keys []kmsg.ApiVersionsResponseApiKey

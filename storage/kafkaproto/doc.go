@@ -23,7 +23,8 @@
 // What it is not: it keeps no records and no positions (storage/topiclog does),
 // and it is one node: it is the leader, controller and coordinator of
 // everything. The members of groups are known as long as the process lives; after
-// a restart they join again, by either protocol. What is not served is not advertised.
+// a restart they join again, by either protocol; transactions go on where they were.
+// What is not served is not advertised.
 //
 // Who a client is, is said by SASL (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512), by its TLS
 // certificate, or by a Unix socket; what it may do, by the access rules of

@@ -9,8 +9,8 @@ package kafkaproto
 //     own bound hold.
 //   - 7 adds sessions (fetch_session.go): a request names what changes, an answer
 //     what is new.
-//   - Without transactions the last stable offset is the high watermark, and there
-//     are no aborted transactions.
+//   - Isolation level 1 reads up to the last stable offset, and the answer names
+//     the aborted transactions whose records the client skips.
 //   - 9 adds the leader epoch check; 12 is flexible; 13 names topics by id.
 //   - Records that are lost to damage are answered with error 2 (corrupt message),
 //     and the damage is named in the server's log.
@@ -33,6 +33,7 @@ const maxFetchWait = 5 * time.Minute
 type fetchRequest struct {
 	wait               time.Duration
 	minBytes, maxBytes int
+	isolation          topiclog.Isolation
 	session, epoch     int32
 	topics             []fetchTopic
 	// forgotten leave the session; byID says that topics are named by id;
@@ -66,7 +67,10 @@ func (f *fetchRequest) parse(version int16, b []byte) error {
 	}
 	f.wait = time.Duration(r.int32()) * time.Millisecond
 	f.minBytes, f.maxBytes = int(r.int32()), int(r.int32())
-	r.int8() // isolation: without transactions both levels read the same
+	f.isolation = topiclog.Uncommitted
+	if r.int8() == 1 {
+		f.isolation = topiclog.CommittedRaw
+	}
 	f.epoch, f.byID = finalEpoch, version >= 13
 	if version >= 7 {
 		f.session, f.epoch = r.int32(), r.int32()
@@ -214,7 +218,7 @@ func (f *fetchRequest) read(c *call) (enough bool, err error) {
 				continue
 			}
 			bound := min(p.maxBytes, left)
-			l, err := c.s.opts.Store.Fetch(context.Background(), topiclog.FetchRequest{Partition: p.id, Offset: p.offset, MaxBytes: max(bound, 1)})
+			l, err := c.s.opts.Store.Fetch(context.Background(), topiclog.FetchRequest{Partition: p.id, Offset: p.offset, MaxBytes: max(bound, 1), Isolation: f.isolation})
 			if err != nil {
 				if p.code = codeOf(err); p.code == codeCorruptMessage || p.code == codeUnknown {
 					c.s.opts.Logger.Error("reading for a client failed", "topic", f.topics[i].name, "partition", p.index, "offset", p.offset, "error", err)
@@ -226,7 +230,7 @@ func (f *fetchRequest) read(c *call) (enough bool, err error) {
 				// Only the first batch of an answer may pass the bounds. Without the
 				// chunks the lease still tells the partition's bounds.
 				l.Release()
-				l.Chunks, l.Bytes = nil, 0
+				l.Chunks, l.Bytes, l.Aborted = nil, 0, nil
 			}
 			p.lease = l
 			bytes += l.Bytes
@@ -282,7 +286,7 @@ func (f *fetchRequest) answer(c *call, code int16) net.Buffers {
 		t.write(w)
 		w.arrayLen(len(t.partitions))
 		for j := range t.partitions {
-			t.partitions[j].write(w, c.version)
+			t.partitions[j].write(w, c.version, f.isolation)
 		}
 		w.tags()
 	}
@@ -295,10 +299,10 @@ func (p *fetchPartition) bounds() (high, stable, start int64) {
 	if p.lease == nil {
 		return -1, -1, -1
 	}
-	return p.lease.HighWatermark, p.lease.HighWatermark, p.lease.Start
+	return p.lease.HighWatermark, p.lease.StableEnd, p.lease.Start
 }
 
-func (p *fetchPartition) write(w *writer, version int16) {
+func (p *fetchPartition) write(w *writer, version int16, isolation topiclog.Isolation) {
 	high, stable, start := p.bounds()
 	w.int32(p.index)
 	w.int16(p.code)
@@ -307,7 +311,7 @@ func (p *fetchPartition) write(w *writer, version int16) {
 	if version >= 5 {
 		w.int64(start)
 	}
-	w.length(-1, true) // no aborted transactions
+	p.writeAborted(w, isolation)
 	if version >= 11 {
 		w.int32(-1) // no replica that would be better to read from
 	}
@@ -320,4 +324,23 @@ func (p *fetchPartition) write(w *writer, version int16) {
 		}
 	}
 	w.tags()
+}
+
+// writeAborted names the transactions whose records the client skips; null for one
+// that reads everything.
+func (p *fetchPartition) writeAborted(w *writer, isolation topiclog.Isolation) {
+	switch {
+	case isolation == topiclog.Uncommitted:
+		w.length(-1, true)
+		return
+	case p.lease == nil:
+		w.length(0, true)
+		return
+	}
+	w.length(len(p.lease.Aborted), true)
+	for i := range p.lease.Aborted {
+		w.int64(p.lease.Aborted[i].ProducerID)
+		w.int64(p.lease.Aborted[i].FirstOffset)
+		w.tags()
+	}
 }

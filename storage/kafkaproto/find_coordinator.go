@@ -1,10 +1,11 @@
 package kafkaproto
 
-// FindCoordinator (10), versions 0 to 6: this node coordinates every group.
+// FindCoordinator (10), versions 0 to 6: this node coordinates every group and every
+// transactional producer.
 //
-//   - 1 adds the kind of key: transactions are refused by name. 3 is flexible, 4
-//     asks for many keys at once; 5 and 6 add errors and kinds of keys that do not
-//     come up here.
+//   - 1 adds the kind of key: 0 a group, 1 a transactional id. 3 is flexible, 4 asks
+//     for many keys at once; 5 and 6 add errors and kinds of keys that do not come up
+//     here.
 
 import "github.com/twmb/franz-go/pkg/kmsg"
 
@@ -20,8 +21,10 @@ func serveFindCoordinator(c *call, req *kmsg.FindCoordinatorRequest) kmsg.Respon
 		rc.Key, rc.NodeID, rc.Host, rc.Port = key, c.s.opts.NodeID, host, port
 		var err error
 		switch {
-		case req.CoordinatorType != 0:
-			err = coded(codeInvalidRequest, "%w", notYet("transactions"))
+		case req.CoordinatorType != 0 && req.CoordinatorType != 1:
+			err = coded(codeInvalidRequest, "coordinator type %d is not served", req.CoordinatorType)
+		case key == "" && req.CoordinatorType == 1:
+			err = coded(codeInvalidRequest, "the transactional id is empty")
 		case key == "":
 			err = coded(codeInvalidGroupID, "the group's name is empty")
 		}

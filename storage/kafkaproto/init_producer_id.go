@@ -5,11 +5,16 @@ package kafkaproto
 //   - An idempotent producer gets an id that was never given before, also not
 //     before a crash, with epoch 0. What it says of a former id (version 3) does not
 //     matter: it raises its epoch by itself.
-//   - Transactional ids are refused by name (error 42).
-//   - 2 is flexible, 3 tells the former id and epoch, 4 and 5 add error codes.
+//   - A transactional id keeps its producer id and gets the next epoch. Whoever had
+//     it is fenced: its open transaction is aborted, its requests fail from then on.
+//     One that says who it was (version 3) is refused (error 90, before 4: 47) if
+//     another has taken the id since. While the last transaction cannot be ended,
+//     the answer is error 51. A timeout of 0 or beyond the bound is error 50.
+//   - 2 is flexible, 4 and 5 add error codes.
 
 import (
 	"context"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -18,8 +23,11 @@ func serveInitProducerID(c *call, req *kmsg.InitProducerIDRequest) kmsg.Response
 	resp := req.ResponseKind().(*kmsg.InitProducerIDResponse)
 	resp.ProducerID, resp.ProducerEpoch = -1, -1
 	if req.TransactionalID != nil {
-		c.s.opts.Logger.Warn("a producer was refused", "error", notYet("transactions"))
-		resp.ErrorCode = codeInvalidRequest
+		who, err := c.s.opts.Store.InitTransaction(context.Background(), *req.TransactionalID,
+			time.Duration(req.TransactionTimeoutMillis)*time.Millisecond, identity(req.ProducerID, req.ProducerEpoch))
+		if resp.ErrorCode = transactionCode(err, c.version >= 4); err == nil {
+			resp.ProducerID, resp.ProducerEpoch = who.ID, who.Epoch
+		}
 		return resp
 	}
 	id, err := c.s.opts.Store.AllocateProducerID(context.Background())

@@ -6,8 +6,8 @@ package kafkaproto
 //     timestamp, -4 (version 8) the start of what is on this node, the same as the
 //     start, -5 (version 9) the end of what is on a remote tier: none, so -1.
 //   - A time gives the first offset whose timestamp is at least that, or -1.
-//   - 2 adds the isolation level (both levels are the same without transactions),
-//     4 leader epochs, 6 is flexible, 10 adds a timeout.
+//   - 2 adds the isolation level: for level 1 the end is the last stable offset, and
+//     a time finds nothing behind it. 4 adds leader epochs, 6 is flexible, 10 adds a timeout.
 
 import (
 	"math"
@@ -40,7 +40,7 @@ func serveListOffsets(c *call, req *kmsg.ListOffsetsRequest) kmsg.Response {
 			rp := kmsg.NewListOffsetsResponseTopicPartition()
 			rp.Partition, rp.ErrorCode = p.Partition, code
 			if code == codeNone {
-				c.listOffset(&topic, p, &rp)
+				c.listOffset(&topic, p, req.IsolationLevel == 1, &rp)
 			}
 			rt.Partitions = append(rt.Partitions, rp)
 		}
@@ -49,7 +49,7 @@ func serveListOffsets(c *call, req *kmsg.ListOffsetsRequest) kmsg.Response {
 	return resp
 }
 
-func (c *call) listOffset(t *topiclog.Topic, p kmsg.ListOffsetsRequestTopicPartition, out *kmsg.ListOffsetsResponseTopicPartition) {
+func (c *call) listOffset(t *topiclog.Topic, p kmsg.ListOffsetsRequestTopicPartition, committed bool, out *kmsg.ListOffsetsResponseTopicPartition) {
 	id, ok := partitionOf(t, p.Partition)
 	if !ok {
 		out.ErrorCode = codeUnknownTopic
@@ -68,7 +68,9 @@ func (c *call) listOffset(t *topiclog.Topic, p kmsg.ListOffsetsRequestTopicParti
 	epoch := st.LeaderEpoch
 	switch {
 	case p.Timestamp == timestampEnd:
-		out.Offset = st.HighWatermark
+		if out.Offset = st.HighWatermark; committed {
+			out.Offset = st.StableEnd
+		}
 	case p.Timestamp == timestampStart, p.Timestamp == timestampLocalStart && c.version >= versionLocalStart:
 		out.Offset = st.Start
 		epoch = c.epochAt(id, st.Start, epoch)
@@ -91,6 +93,10 @@ func (c *call) listOffset(t *topiclog.Topic, p kmsg.ListOffsetsRequestTopicParti
 	if err != nil {
 		out.ErrorCode, out.Offset, out.Timestamp = codeOf(err), -1, -1
 		return
+	}
+	if committed && p.Timestamp >= 0 && out.Offset >= st.StableEnd {
+		// There is none that the client may read.
+		out.Offset, out.Timestamp, epoch = -1, -1, -1
 	}
 	out.LeaderEpoch = epoch
 }

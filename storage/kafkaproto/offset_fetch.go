@@ -5,9 +5,10 @@ package kafkaproto
 //   - A group or partition without a position is answered with offset -1 and no
 //     error, as Kafka does.
 //   - From 2 null topics ask for all positions; 5 adds the leader epoch, 6 is
-//     flexible, 7 asks for stable offsets (all are, without transactions), 8 asks
-//     for many groups at once. Members of the newer protocol say who they are from 9
-//     on (errors 25, 113). 10 names topics by id; one that is not known is error 100.
+//     flexible, 7 asks for stable offsets: one that a transaction may still change is
+//     error 88, to be asked for again. 8 asks for many groups at once. Members of the
+//     newer protocol say who they are from 9 on (errors 25, 113). 10 names topics by
+//     id; one that is not known is error 100.
 
 import (
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -19,7 +20,7 @@ func serveOffsetFetch(c *call, req *kmsg.OffsetFetchRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.OffsetFetchResponse)
 	if c.version >= 8 {
 		for _, g := range req.Groups {
-			resp.Groups = append(resp.Groups, c.groupOffsets(g))
+			resp.Groups = append(resp.Groups, c.stableOffsets(req.RequireStable, c.groupOffsets(g)))
 		}
 		return resp
 	}
@@ -33,7 +34,7 @@ func serveOffsetFetch(c *call, req *kmsg.OffsetFetchRequest) kmsg.Response {
 		gt.Topic, gt.Partitions = t.Topic, t.Partitions
 		g.Topics = append(g.Topics, gt)
 	}
-	got := c.groupOffsets(g)
+	got := c.stableOffsets(req.RequireStable, c.groupOffsets(g))
 	resp.ErrorCode = got.ErrorCode
 	for _, t := range got.Topics {
 		rt := kmsg.NewOffsetFetchResponseTopic()

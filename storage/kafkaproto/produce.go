@@ -14,11 +14,15 @@ package kafkaproto
 //     answered with its offset again, one that does not follow the last with error
 //     45 (out of order sequence), one of an older epoch with error 47. A producer of
 //     which nothing is known may begin with any sequence, as in Kafka 4.
-//   - Transactional batches are refused by name.
+//   - A transactional batch goes in only as long as its producer's transaction is
+//     open and has the partition (transaction.go has the codes); from 12 the request
+//     adds its partitions to the transaction itself (KIP-890), and a producer that
+//     the partition does not know must begin with sequence 0.
 //   - The bytes go to the log as they are. What the header claims is checked
 //     against the records (count, offsets, largest timestamp, checksum) first.
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -50,6 +54,11 @@ type producePartition struct {
 	index   int32
 	records []byte
 
+	// transactional batches have a producer.
+	transactional bool
+	who           topiclog.ProducerIdentity
+
+	id    topiclog.PartitionID
 	code  int16
 	err   error
 	base  int64
@@ -115,28 +124,62 @@ func serveProduce(c *call) (*reply, error) {
 			if p.code = code; code != codeNone {
 				continue
 			}
-			id, err := c.checkProduced(&req, &topic, p, dec)
-			if err != nil {
-				p.err = err
+			if p.id, p.err = c.checkProduced(&req, &topic, p, dec); p.code != codeNone {
 				continue
 			}
-			left.Add(1)
-			// Checksums were verified a moment ago.
-			c.s.opts.Store.AppendAsync(topiclog.AppendRequest{Partition: id, Batches: p.records, Trusted: true},
-				func(res topiclog.AppendResult, err error) {
-					if p.base, p.stamped = res.BaseOffset, res.StampedMillis; err != nil {
-						p.base, p.stamped, p.code, p.err = -1, -1, codeOf(err), err
-					}
-					finish()
-				})
-			if st, err := c.s.opts.Store.State(id); err == nil {
+			if st, err := c.s.opts.Store.State(p.id); err == nil {
 				p.start = st.Start
 			}
 		}
 	}
 	c.s.decoders.Put(dec)
+	if c.version >= versionProduceJoins {
+		c.joinTransaction(&req)
+	}
+	for i := range req.topics {
+		for j := range req.topics[i].partitions {
+			p := &req.topics[i].partitions[j]
+			if p.code != codeNone {
+				continue
+			}
+			left.Add(1)
+			// Checksums were verified a moment ago.
+			r := topiclog.AppendRequest{Partition: p.id, Batches: p.records, Trusted: true}
+			if p.transactional {
+				r.TransactionalID, r.FreshEpoch = string(req.transactionalID), c.version >= versionProduceJoins
+			}
+			c.s.opts.Store.AppendAsync(r, func(res topiclog.AppendResult, err error) {
+				if p.base, p.stamped = res.BaseOffset, res.StampedMillis; err != nil {
+					p.base, p.stamped, p.code, p.err = -1, -1, produceCode(err, c.version), err
+				}
+				finish()
+			})
+		}
+	}
 	finish()
 	return &reply{wait: wait, build: func() (net.Buffers, error) { return req.answer(c) }}, nil
+}
+
+// joinTransaction adds the partitions of a request to its transaction, durably.
+func (c *call) joinTransaction(req *produceRequest) {
+	var in []*producePartition
+	var ids []topiclog.PartitionID
+	for i := range req.topics {
+		for j := range req.topics[i].partitions {
+			if p := &req.topics[i].partitions[j]; p.code == codeNone && p.transactional {
+				in, ids = append(in, p), append(ids, p.id)
+			}
+		}
+	}
+	if len(in) == 0 {
+		return
+	}
+	err := c.s.opts.Store.AddToTransaction(context.Background(), string(req.transactionalID), in[0].who, ids)
+	for _, p := range in {
+		if err != nil {
+			p.code, p.err = produceCode(err, c.version), err
+		}
+	}
 }
 
 // checkProduced applies the rules for what a client may append, sets p.code and
@@ -156,8 +199,6 @@ func (c *call) checkProduced(req *produceRequest, topic *topiclog.Topic, p *prod
 		return refuse(codeInvalidRequiredAcks, fmt.Errorf("acks must be -1, 0 or 1, not %d", req.acks))
 	case c.version < 3:
 		return refuse(codeUnsupportedFormat, errors.New("message formats before 2 are not stored"))
-	case req.transactionalID != nil:
-		return refuse(codeInvalidTxnState, notYet("transactions"))
 	case len(p.records) > topic.Settings.MaxMessageBytes:
 		return refuse(codeMessageTooLarge, fmt.Errorf("batch of %d bytes, max.message.bytes is %d", len(p.records), topic.Settings.MaxMessageBytes))
 	}
@@ -171,8 +212,8 @@ func (c *call) checkProduced(req *produceRequest, topic *topiclog.Topic, p *prod
 		return refuse(codeInvalidRecord, fmt.Errorf("more than one batch: %d bytes after the first", len(rest)))
 	case b.Attributes.Control():
 		return refuse(codeInvalidRecord, errors.New("clients may not append control batches"))
-	case b.Attributes.Transactional():
-		return refuse(codeInvalidTxnState, notYet("transactions"))
+	case b.Attributes.Transactional() && req.transactionalID == nil:
+		return refuse(codeTransactionDenied, errors.New("a transactional batch without a transactional id"))
 	case b.Attributes.Codec() == record.Zstd && c.version < 7:
 		return refuse(codeUnsupportedCompression, errors.New("zstd needs Produce version 7"))
 	}
@@ -184,6 +225,9 @@ func (c *call) checkProduced(req *produceRequest, topic *topiclog.Topic, p *prod
 	}
 	if err := checkTimes(b, dec, &topic.Settings, time.Now()); err != nil {
 		return refuse(codeInvalidTimestamp, err)
+	}
+	if b.Attributes.Transactional() {
+		p.transactional, p.who = true, identity(b.ProducerID, b.ProducerEpoch)
 	}
 	if topic.Settings.Compact {
 		if err := checkKeys(b, dec); err != nil {

@@ -102,7 +102,7 @@ func TestProduceRefusals(t *testing.T) {
 	}
 	large := batch(t, record.None, bytes.Repeat([]byte("k"), 3000), 1000)
 	zstd := batch(t, record.Zstd, bytes.Repeat([]byte("k"), 900), 1000, 1000)
-	txn := produceRequest(topic, -1, good)
+	txn := produceRequest(topic, -1, sequenced(t, 5, 0, 0, true, 1))
 	name := "tx"
 	txn.TransactionID = &name
 	c := r.dial(t)
@@ -119,7 +119,9 @@ func TestProduceRefusals(t *testing.T) {
 		{"two batches", produceRequest(topic, -1, append(append([]byte(nil), good...), good...)), 9, 87},
 		{"too large", produceRequest(topic, -1, large), 9, 10},
 		{"control batch", produceRequest(topic, -1, control), 9, 87},
-		{"transaction", txn, 9, 48},
+		{"transactional id of nobody", txn, 9, 49},
+		{"transactional id of nobody, joining", txn, 12, 49},
+		{"transactional without an id", produceRequest(topic, -1, sequenced(t, 5, 0, 0, true, 1)), 9, 53},
 		{"acks 2", produceRequest(topic, 2, good), 9, 21},
 		{"zstd too early", produceRequest(topic, -1, zstd), 6, 76},
 		{"no key in a compacted topic", produceRequest(compact, -1, good), 9, 87},

@@ -50,7 +50,11 @@ func (s *Store) AppendAsync(req AppendRequest, done func(AppendResult, error)) {
 	r, err := s.check(req)
 	if err == nil {
 		r.done = done
-		err = r.part.shard.enqueue(r)
+		if req.TransactionalID != "" {
+			err = s.appendInTransaction(req.TransactionalID, r)
+		} else {
+			err = r.part.shard.enqueue(r)
+		}
 	}
 	if err != nil {
 		done(AppendResult{}, err)
@@ -117,6 +121,13 @@ func (r *request) checkBatches(trusted bool, maxBytes int) error {
 		}
 		if b.Size() > maxBytes {
 			return fmt.Errorf("%w: %d bytes, max.message.bytes is %d", ErrTooLarge, b.Size(), maxBytes)
+		}
+		who := ProducerIdentity{b.ProducerID, b.ProducerEpoch}
+		if r.records == 0 {
+			r.producer = who
+		}
+		if who != r.producer {
+			return fmt.Errorf("%w: batches of producers %d and %d in one request", ErrInvalidBatch, r.producer.ID, who.ID)
 		}
 		r.producers = r.producers || b.ProducerID != record.NoProducerID
 		r.records += int64(b.LastOffsetDelta) + 1

@@ -90,6 +90,10 @@ type compaction struct {
 	through     int64 // keys are known up to here
 	keyMem      int
 	last        int64 // offset of the last record of all: its batch always stays
+	// stable is where the first transaction without an end begins: from there on
+	// all stays. The records of aborted ones go, and hide nothing.
+	stable  int64
+	aborted []AbortedTransaction
 
 	dec     record.Decoder
 	builder record.Builder
@@ -100,6 +104,8 @@ type compaction struct {
 func (s *Store) compact(ctx context.Context, p *partition, set Settings, dirty int64) (bool, error) {
 	p.shard.mu.Lock()
 	refs := slices.Clone(p.segs)
+	stable := p.stableEnd()
+	aborted := p.abortedBetween(p.start, p.end)
 	var old, fresh int64
 	for _, r := range refs {
 		if r.last <= p.compacted {
@@ -112,7 +118,7 @@ func (s *Store) compact(ctx context.Context, p *partition, set Settings, dirty i
 	if len(refs) == 0 || fresh < max(dirty, 1) || dirty > 1 && fresh < old {
 		return false, nil
 	}
-	c := &compaction{p: p, set: set, nowMs: s.nowMs(), latest: map[string]int64{}, last: refs[len(refs)-1].last, firstPinned: math.MaxInt64}
+	c := &compaction{p: p, set: set, nowMs: s.nowMs(), latest: map[string]int64{}, last: refs[len(refs)-1].last, firstPinned: math.MaxInt64, stable: stable, aborted: aborted}
 	defer c.dec.Close()
 	if err := c.learn(ctx, s, refs); err != nil {
 		return false, err
@@ -181,7 +187,11 @@ func (c *compaction) learnBatches(batches []byte) bool {
 			return true
 		}
 		batches = rest
-		if b.Attributes.Control() {
+		if b.BaseOffset >= c.stable {
+			c.firstPinned = min(c.firstPinned, b.BaseOffset)
+			return false
+		}
+		if b.Attributes.Control() || isAborted(&b.Header, c.aborted) {
 			continue
 		}
 		it, err := c.dec.Records(b)
@@ -225,13 +235,13 @@ func (c *compaction) keeps(r *record.Record, appendMs int64) bool {
 	return r.Value != nil || r.Offset >= c.firstPinned || c.nowMs-appendMs < c.set.DeleteRetention.Milliseconds()
 }
 
-// whole says that a batch stays as it is: markers and transactions, batches
+// whole says that a batch stays as it is: markers and open transactions, batches
 // whose times the log has set, which a builder cannot write, and the last one,
 // from whose offset others go on. What partitions know of producers is kept
 // beside the records, so that idempotent batches may go like others.
 func (c *compaction) whole(b *record.Batch) bool {
 	a := b.Attributes
-	return a.Control() || a.Transactional() || a.LogAppendTime() || b.LastOffset() >= c.last
+	return a.Control() || b.BaseOffset >= c.stable || a.LogAppendTime() || b.LastOffset() >= c.last
 }
 
 // young says that records appended then stay, whatever came after them.
@@ -266,6 +276,9 @@ func (c *compaction) filter(p *partition, src []byte, appendMs int64) ([]byte, e
 func (c *compaction) filterBatch(b *record.Batch, appendMs int64) ([]byte, error) {
 	if c.whole(b) {
 		return b.Raw, nil
+	}
+	if isAborted(&b.Header, c.aborted) {
+		return nil, nil
 	}
 	it, err := c.dec.Records(*b)
 	if err != nil {

@@ -35,6 +35,9 @@ const (
 	editProducerIDs   uint16 = 40 // lower producer ids may have been given before
 	editProducer      uint16 = 41 // what a partition's segments say of a producer
 	editAborted       uint16 = 42 // an aborted transaction of a partition
+
+	editTransaction     uint16 = 43 // a transactional producer
+	editTransactionGone uint16 = 44 // a transactional id that nobody uses
 )
 
 // enc builds a payload: varints, and strings with their length before them.

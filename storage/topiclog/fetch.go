@@ -73,15 +73,26 @@ func (s *Store) fetch(req FetchRequest) (*Lease, error) {
 	offset := req.Offset
 	for {
 		l, seg, err := p.lookup(req, offset)
-		if err != nil || seg == nil {
+		if err != nil {
 			return l, err
+		}
+		if seg == nil {
+			if p.isolate(l, req) {
+				return l, nil
+			}
+			offset = p.skipAborted(l, offset)
+			continue
 		}
 		err = s.readSegment(l, seg, p.id, offset, req.MaxBytes)
 		var rot *segment.RotError
 		switch {
 		case err == nil:
 			p.cutDamaged(l)
-			return l, nil
+			l.cutAt(l.ReadEnd)
+			if p.isolate(l, req) {
+				return l, nil
+			}
+			offset = p.skipAborted(l, offset)
 		case errors.Is(err, segment.ErrOffset):
 			// Compaction left nothing of the segment's range.
 			offset = seg.last + 1
@@ -105,7 +116,11 @@ func (p *partition) lookup(req FetchRequest, offset int64) (*Lease, *segRef, err
 	if req.Durable {
 		limit = min(limit, p.durable)
 	}
-	l := &Lease{Partition: p.id, NextOffset: req.Offset, Start: p.start, HighWatermark: p.end, DurableEnd: p.durable}
+	stable := p.stableEnd()
+	if req.Isolation != Uncommitted {
+		limit = min(limit, stable)
+	}
+	l := &Lease{Partition: p.id, NextOffset: req.Offset, Start: p.start, HighWatermark: p.end, DurableEnd: p.durable, StableEnd: stable, ReadEnd: limit}
 	switch d, damaged := p.damageAt(offset); {
 	case req.Offset < p.start || req.Offset > max(p.end, p.next):
 		sh.mu.Unlock()
@@ -270,7 +285,7 @@ func (s *Store) State(id PartitionID) (PartitionState, error) {
 	}
 	p.shard.mu.Lock()
 	defer p.shard.mu.Unlock()
-	return PartitionState{Start: p.start, HighWatermark: p.end, DurableEnd: p.durable, LeaderEpoch: p.shard.leaderEpoch,
+	return PartitionState{Start: p.start, HighWatermark: p.end, DurableEnd: p.durable, StableEnd: p.stableEnd(), LeaderEpoch: p.shard.leaderEpoch,
 		SizeBytes: p.sizeBytes(), LastAppend: timeOf(p.lastMs)}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/storage/manifest"
+	"github.com/millrace/millrace/storage/record"
 	"github.com/millrace/millrace/storage/wal"
 )
 
@@ -18,11 +19,58 @@ const maxCursorMetadata = 4096
 // records. Cursors of one shard are stored all or none. A negative offset
 // removes a cursor.
 func (s *Store) CommitCursors(ctx context.Context, group string, cursors []Cursor) error {
-	if err := ctx.Err(); err != nil {
+	if err := s.checkCursors(group, cursors); err != nil {
 		return err
 	}
+	lock := &s.groupLocks[groupStripe(group)]
+	lock.RLock()
+	defer lock.RUnlock()
+	return s.commitCursors(ctx, group, cursors)
+}
+
+// checkCursors applies the bounds for positions.
+func (s *Store) checkCursors(group string, cursors []Cursor) error {
 	if group == "" || len(group) > 1<<10 {
 		return fmt.Errorf("committing cursors: the group's name must have 1 to 1024 bytes")
+	}
+	for _, c := range cursors {
+		if len(c.Metadata) > maxCursorMetadata {
+			return fmt.Errorf("committing cursors of group %s: metadata of %d bytes, at most %d", group, len(c.Metadata), maxCursorMetadata)
+		}
+	}
+	return nil
+}
+
+// groupStripes is how many locks all groups share.
+const groupStripes = 64
+
+func groupStripe(group string) int {
+	return int(record.Checksum([]byte(group)) % groupStripes)
+}
+
+// lockGroups keeps positions of the groups from being committed by others until
+// the function returned is called.
+func (s *Store) lockGroups(groups []string) (unlock func()) {
+	var stripes []int
+	for _, g := range groups {
+		stripes = append(stripes, groupStripe(g))
+	}
+	slices.Sort(stripes)
+	stripes = slices.Compact(stripes)
+	for _, i := range stripes {
+		s.groupLocks[i].Lock()
+	}
+	return func() {
+		for _, i := range stripes {
+			s.groupLocks[i].Unlock()
+		}
+	}
+}
+
+// commitCursors is CommitCursors with the group's lock held.
+func (s *Store) commitCursors(ctx context.Context, group string, cursors []Cursor) error {
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	now := timeOf(s.nowMs())
 	byShard := map[*shard][]Cursor{}
@@ -31,9 +79,6 @@ func (s *Store) CommitCursors(ctx context.Context, group string, cursors []Curso
 		p, err := s.partition(c.Partition)
 		if err != nil {
 			return fmt.Errorf("committing cursors of group %s: %w", group, err)
-		}
-		if len(c.Metadata) > maxCursorMetadata {
-			return fmt.Errorf("committing cursors of group %s: metadata of %d bytes, at most %d", group, len(c.Metadata), maxCursorMetadata)
 		}
 		c.CommitTime = now
 		byShard[p.shard] = append(byShard[p.shard], c)

@@ -16,8 +16,13 @@ type Lease struct {
 	Bytes int
 	// NextOffset is where reading goes on.
 	NextOffset int64
-	// The partition's bounds when the lease was made.
-	Start, HighWatermark, DurableEnd int64
+	// The partition's bounds when the lease was made; see PartitionState.
+	Start, HighWatermark, DurableEnd, StableEnd int64
+	// ReadEnd is up to where such a fetch could read then.
+	ReadEnd int64
+	// Aborted are the transactions with records in the lease that a reader of
+	// committed records skips; only for CommittedRaw, in the order of their ends.
+	Aborted []AbortedTransaction
 
 	released atomic.Bool
 	blocks   []*block

@@ -56,6 +56,12 @@ type Options struct {
 	// ProducerExpiration is how long a partition knows an idempotent producer that
 	// appends nothing; 0 means 24 hours. Kafka calls it producer.id.expiration.ms.
 	ProducerExpiration time.Duration
+	// MaxTransactionTimeout bounds what a producer may ask for its transactions; 0
+	// means 15 minutes. TransactionInterval is the time between looks for
+	// transactions past their timeout; 0 means 10 seconds, negative none but by
+	// ExpireTransactions. TransactionalIDExpiration is how long an unused
+	// transactional id is known; 0 means 7 days.
+	MaxTransactionTimeout, TransactionInterval, TransactionalIDExpiration time.Duration
 	// MaxProducers bounds the producers that all partitions know together, about
 	// 250 bytes each; 0 means a million. Beyond it the idlest are forgotten.
 	MaxProducers int
@@ -104,6 +110,9 @@ func (o *Options) defaults() error {
 	setDuration(&o.FlushInterval, 10*time.Minute)
 	setDuration(&o.RetentionInterval, time.Minute)
 	setDuration(&o.ProducerExpiration, 24*time.Hour)
+	setDuration(&o.MaxTransactionTimeout, 15*time.Minute)
+	setDuration(&o.TransactionInterval, 10*time.Second)
+	setDuration(&o.TransactionalIDExpiration, 7*24*time.Hour)
 	if o.MaxProducers == 0 {
 		o.MaxProducers = 1_000_000
 	}

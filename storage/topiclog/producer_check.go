@@ -45,8 +45,13 @@ func (sh *shard) admit(r *request, base int64) (known bool, err error) {
 					return true, nil
 				}
 			}
+			open := st.txnFirst >= 0
 			if err := r.admit(&st, &h); err != nil {
 				return false, fmt.Errorf("appending to topic %s partition %d: %w", r.part.topic.name, r.part.index, err)
+			}
+			if r.marker && !open {
+				r.base = -1
+				return true, nil // ended already
 			}
 			sh.staged[key] = st
 		}

@@ -174,12 +174,15 @@ func TestCompactionKeepsDeletionOfPinnedKey(t *testing.T) {
 		"cleanup.policy": "compact", "delete.retention.ms": "1000"}})
 	check(t, err)
 	id := tp.Partitions[0].ID
-	put := func(open bool, key string, value []byte) {
+	put := func(stamped bool, key string, value []byte) {
 		t.Helper()
 		var b record.Builder
-		if open {
-			b.SetProducer(7, 0, 0, true) // of a transaction that does not end
+		kind := "CreateTime"
+		if stamped {
+			kind = "LogAppendTime"
 		}
+		_, err := s.AlterConfig(ctx, "t", map[string]string{"message.timestamp.type": kind}, nil)
+		check(t, err)
 		check(t, b.Append(1, []byte(key), value, nil))
 		raw, err := b.Build()
 		check(t, err)

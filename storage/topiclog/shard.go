@@ -25,6 +25,7 @@ type request struct {
 	stamp   bool // give the records the time of the append
 	// producers says that batches are of idempotent producers.
 	producers bool
+	producer  ProducerIdentity // of the first batch
 	// marker says that the batch is the end of a transaction, by a coordinator of
 	// the epoch. freshEpoch is AppendRequest.FreshEpoch.
 	marker           bool

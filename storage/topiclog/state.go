@@ -143,6 +143,13 @@ func (l *loader) applyProducers(kind uint16, d *dec) error {
 		if p != nil && d.err == nil {
 			p.setAborted(a)
 		}
+	case editTransaction:
+		id, st := decodeTransaction(d)
+		if d.err == nil {
+			l.s.txns.byID[id] = &transaction{id: id, state: st}
+		}
+	case editTransactionGone:
+		delete(l.s.txns.byID, d.s())
 	default:
 		return fmt.Errorf("%w: manifest edit of kind %d", ErrFormat, kind)
 	}
@@ -346,6 +353,7 @@ func (s *Store) dump() []manifest.Edit {
 			all = append(all, shardClosedEdit(sh.number, sh.cleanSeq))
 		}
 	}
+	s.dumpTransactions(&all)
 	s.cursorMu.Lock()
 	defer s.cursorMu.Unlock()
 	for _, g := range slices.Sorted(maps.Keys(s.cursors)) {

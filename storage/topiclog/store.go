@@ -76,6 +76,11 @@ type Store struct {
 		durable   atomic.Int64 // what the manifest says of end
 	}
 
+	txns transactions
+	// groupLocks, by a hash of the group, are held for reading while positions are
+	// committed, and for writing while a transaction decides them.
+	groupLocks [groupStripes]sync.RWMutex
+
 	cursorMu sync.Mutex
 	cursors  map[string]map[PartitionID]Cursor
 
@@ -125,6 +130,7 @@ func newStore(o Options) *Store {
 		topics: map[string]*topic{}, topicsByID: map[UUID]*topic{}, reserved: map[string]bool{},
 		subs: map[subKey]Subscription{}, holds: map[holdKey]Hold{},
 		cursors: map[string]map[PartitionID]Cursor{},
+		txns:    transactions{byID: map[string]*transaction{}},
 		stop:    make(chan struct{}), spaceLeft: make(chan struct{}),
 	}
 }
@@ -159,6 +165,11 @@ func (s *Store) open() error {
 		s.workers.Add(2)
 		go sh.runWriter()
 		go sh.runFlusher()
+	}
+	s.finishTransactions()
+	if s.opts.TransactionInterval > 0 {
+		s.workers.Add(1)
+		go s.runTransactions()
 	}
 	if s.opts.RetentionInterval > 0 {
 		s.workers.Add(1)

@@ -73,7 +73,7 @@ func (s *Store) recentForTimestamp(p *partition, from, timestampMs int64, d *rec
 // scanForTimestamp reads records from an offset on.
 func (s *Store) scanForTimestamp(ctx context.Context, p *partition, from, timestampMs int64, d *record.Decoder) (int64, int64, error) {
 	for {
-		l, err := s.Fetch(ctx, FetchRequest{Partition: p.id, Offset: from})
+		l, err := s.Fetch(ctx, FetchRequest{Partition: p.id, Offset: from, Isolation: Uncommitted})
 		var lost *CorruptError
 		if errors.As(err, &lost) {
 			from = lost.To + 1

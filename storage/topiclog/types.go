@@ -55,9 +55,12 @@ type PartitionState struct {
 	// Start is the first offset that can be read; what lies below was removed
 	// by retention or DeleteRecords.
 	Start int64
-	// HighWatermark is the offset after the last record that Fetch serves by
-	// default.
+	// HighWatermark is the offset after the last record that can be read.
 	HighWatermark int64
+	// StableEnd is the offset after the last record that is not in, and not behind
+	// the beginning of, a transaction without an end. Kafka calls it the last
+	// stable offset.
+	StableEnd int64
 	// DurableEnd is the offset after the last record that survives a power
 	// cut. It equals HighWatermark on topics with fsync durability.
 	DurableEnd int64
@@ -69,6 +72,9 @@ type PartitionState struct {
 	// a restart, as far as the files say; zero if there is none.
 	LastAppend time.Time
 }
+
+// CommittedEnd is up to where a durable reader of committed records reads.
+func (s PartitionState) CommittedEnd() int64 { return min(s.StableEnd, s.DurableEnd) }
 
 // EpochRange says which offsets were given in a leader epoch.
 type EpochRange struct {
@@ -95,6 +101,9 @@ type AppendRequest struct {
 	// Trusted says that the caller built the batches itself a moment ago: the
 	// checksum of the bodies is not verified again. Headers always are.
 	Trusted bool
+	// TransactionalID, if not empty, is that of the batches' producer, whose open
+	// transaction must have the partition.
+	TransactionalID string
 	// FreshEpoch says that a producer that the partition does not know must begin
 	// with sequence 0, as one does that gets a new epoch for each transaction.
 	FreshEpoch bool
@@ -123,6 +132,21 @@ type Note struct {
 	Data                   []byte
 }
 
+// Isolation says what a fetch reads of transactions.
+type Isolation uint8
+
+const (
+	// Committed reads up to the first record of a transaction without an end, and
+	// leaves the batches of aborted ones out. Markers are in it, so that a reader
+	// gets to the end.
+	Committed Isolation = iota
+	// Uncommitted reads everything.
+	Uncommitted
+	// CommittedRaw reads as far as Committed and leaves nothing out:
+	// Lease.Aborted says what the reader must skip.
+	CommittedRaw
+)
+
 // FetchRequest asks for batches of one partition.
 type FetchRequest struct {
 	Partition PartitionID
@@ -134,6 +158,8 @@ type FetchRequest struct {
 	MaxBytes int
 	// MaxWait is how long to wait for the first byte; 0 does not wait.
 	MaxWait time.Duration
+	// Isolation says what of transactions is read; by default what is committed.
+	Isolation Isolation
 	// Durable limits reading to the durable end on topics with os durability.
 	// A reader that keeps positions across restarts sets it.
 	Durable bool

@@ -42,9 +42,10 @@ func serverCommand(e *Env) *cobra.Command {
 and without a group, and topic administration. The process owns the data directory
 meanwhile; other commands given the same --data talk to it.
 
-A write is answered when it is on disk, whatever acks the client asks for. Not yet
-served, and not advertised to clients: transactions, SASL, TLS and ACLs. So --kafka takes only addresses of
-this machine unless --allow-unauthenticated is given.
+A write is answered when it is on disk, whatever acks the client asks for. So is the
+outcome of a transaction. Not yet served, and not advertised to clients: SASL, TLS
+and ACLs. So --kafka takes only addresses of this machine unless
+--allow-unauthenticated is given.
 
 The first SIGINT or SIGTERM answers what was read, then exits 0.`,
 		Example: `  millrace server --kafka 127.0.0.1:9092
