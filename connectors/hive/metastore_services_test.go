@@ -1,0 +1,456 @@
+//go:build services
+
+package hive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/connectors/conntest"
+	"github.com/millrace/millrace/connectors/conntest/services"
+	"github.com/millrace/millrace/connectors/filesystem"
+	"github.com/millrace/millrace/connectors/hive/metastore"
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/types"
+	"github.com/millrace/millrace/storage/vfs"
+)
+
+// lake is a real metastore, with a client of ours beside the connector's.
+type lake struct {
+	*services.Metastore
+	client *metastore.Client
+}
+
+func startLake(t *testing.T, old bool) *lake {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	m, err := services.StartMetastore(ctx, services.MetastoreOptions{Dir: t.TempDir(), Old: old})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the end of the metastore's log:\n%s", m.Log())
+		}
+		m.Kill()
+	})
+	c := metastore.New(metastore.Options{Addresses: []string{m.Address}})
+	t.Cleanup(func() { c.Close() })
+	return &lake{Metastore: m, client: c}
+}
+
+// realWorld is a new table in it; uri may be a proxy's.
+type realWorld struct {
+	lake *lake
+	conn *Connector
+	name string
+	uri  string
+}
+
+func (l *lake) world(name, uri string) *realWorld {
+	return &realWorld{lake: l, conn: New(filesystem.New(vfs.NewOS(), nil)), name: name, uri: uri}
+}
+
+func (w *realWorld) table(cols []connector.Column, keys []int, with map[string]string) *connector.Table {
+	all := map[string]string{"connector": "hive", keyURIs: w.uri, keyTable: w.name, keyCreate: "true", keyPolicy: "metastore,success-file"}
+	for k, v := range with {
+		all[k] = v
+	}
+	v, errs := w.conn.Spec().Resolve(all)
+	if len(errs) > 0 {
+		panic(errs[0])
+	}
+	return &connector.Table{Name: w.name, Columns: cols, PartitionKeys: keys, Options: v, Zone: time.UTC}
+}
+
+func (w *realWorld) Open(ctx context.Context, o connector.Owner) (connector.Sink, error) {
+	return w.conn.OpenSink(ctx, w.table(conntest.Columns(), []int{2}, nil), o)
+}
+
+func (w *realWorld) open(t testing.TB, epoch uint64) *Sink {
+	t.Helper()
+	s, err := w.Open(context.Background(), conntest.OwnerOf(1, epoch))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s.(*Sink)
+}
+
+func (w *realWorld) dir() string {
+	return filepath.Join(strings.TrimPrefix(w.lake.Warehouse, "file://"), w.name)
+}
+
+func (w *realWorld) Visible(t testing.TB) []int64 {
+	t.Helper()
+	var ids []int64
+	for _, b := range readDir(t, vfs.NewOS(), w.dir(), conntest.Columns(), []int{2}) {
+		ids = append(ids, b.Cols[0].I64[:b.Len]...)
+	}
+	return ids
+}
+
+func (w *realWorld) partition(t testing.TB, name string) *metastore.Partition {
+	t.Helper()
+	ps, err := w.lake.client.Partitions(context.Background(), "default", w.name, []string{name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(ps) == 0 {
+		return nil
+	}
+	return ps[0]
+}
+
+// wantPartitions checks that exactly these are registered, where their files
+// are, with these rows.
+func (w *realWorld) wantPartitions(t testing.TB, rows map[string]int) {
+	t.Helper()
+	names, err := w.lake.client.PartitionNames(context.Background(), "default", w.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(names) != len(rows) {
+		t.Errorf("registered %v, want %v", names, rows)
+	}
+	for name, n := range rows {
+		p := w.partition(t, name)
+		if p == nil {
+			t.Errorf("%s is not registered", name)
+			continue
+		}
+		files, bytes := dirBytes(t, vfs.NewOS(), filepath.Join(w.dir(), name))
+		want := fmt.Sprintf("%d files, %d bytes, %d rows", files, bytes, n)
+		have := fmt.Sprintf("%s files, %s bytes, %s rows", p.Parameters["numFiles"], p.Parameters["totalSize"], p.Parameters["numRows"])
+		if have != want || normal(p.Storage.Location) != normal(filepath.Join(w.dir(), name)) {
+			t.Errorf("%s: %s at %s, want %s", name, have, p.Storage.Location, want)
+		}
+		if _, err := os.Stat(filepath.Join(w.dir(), name, "_SUCCESS")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestMetastores does the same on both versions.
+func TestMetastores(t *testing.T) {
+	for _, old := range []bool{false, true} {
+		t.Run(map[bool]string{false: "4.0", true: "2.3"}[old], func(t *testing.T) {
+			l := startLake(t, old)
+			t.Run("acceptance", func(t *testing.T) { acceptance(t, l) })
+			t.Run("registration", func(t *testing.T) { registration(t, l) })
+			t.Run("partition of others", func(t *testing.T) { partitionOfOthers(t, l) })
+			t.Run("evolution", func(t *testing.T) { evolution(t, l) })
+			t.Run("altered underneath", func(t *testing.T) { alteredUnderneath(t, l) })
+			t.Run("every type", func(t *testing.T) { everyType(t, l) })
+			t.Run("lost calls and answers", func(t *testing.T) { lostCalls(t, l) })
+			t.Run("hung", func(t *testing.T) { hung(t, l) })
+			t.Run("killed", func(t *testing.T) { killed(t, l) })
+		})
+	}
+}
+
+func acceptance(t *testing.T, l *lake) {
+	n := 0
+	conntest.RunSink(t, func(testing.TB) conntest.World { n++; return l.world(fmt.Sprintf("accepted%d", n), l.URI) })
+}
+
+func registration(t *testing.T, l *lake) {
+	w := l.world("registered", l.URI)
+	s := w.open(t, 1)
+	announce(t, s, write(t, s, 1, 0, 11)...)
+	w.wantPartitions(t, map[string]int{"dt=2024-05-01": 6, "dt=2024-05-02": 5})
+	// Late rows, by another process.
+	s = w.open(t, 2)
+	announce(t, s, write(t, s, 2, 100, 4)...)
+	w.wantPartitions(t, map[string]int{"dt=2024-05-01": 8, "dt=2024-05-02": 7})
+	// Names that are escaped in paths, NULL and the empty text.
+	b := conntest.Rows(0, 5)
+	v := &b.Cols[2]
+	v.Data, v.Offsets, v.Valid = nil, v.Offsets[:1], batch.Bitmap(nil).Resize(5, true)
+	for _, x := range []string{"", "null", "a:b/c %20=?", "", "数据"} {
+		v.Data = append(v.Data, x...)
+		v.Offsets = append(v.Offsets, int32(len(v.Data)))
+	}
+	v.Valid.Clear(0)
+	announce(t, s, writeBatch(t, s, 3, 0, b)...)
+	w.wantPartitions(t, map[string]int{"dt=2024-05-01": 8, "dt=2024-05-02": 7,
+		"dt=__HIVE_DEFAULT_PARTITION__": 2, "dt=null": 1, "dt=a%3Ab%2Fc %2520%3D%3F": 1, "dt=数据": 1})
+	if p := w.partition(t, "dt=a%3Ab%2Fc %2520%3D%3F"); p != nil && p.Values[0] != "a:b/c %20=?" {
+		t.Errorf("the metastore has the value %q", p.Values[0])
+	}
+}
+
+func partitionOfOthers(t *testing.T, l *lake) {
+	w := l.world("shared", l.URI)
+	s := w.open(t, 1)
+	parts := write(t, s, 1, 0, 10)
+	table, err := l.client.Table(context.Background(), "default", "shared")
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(dt, location string) {
+		p := &metastore.Partition{Values: []string{dt}, Database: "default", Table: "shared", Storage: table.Storage.Clone()}
+		p.Storage.Location = location
+		if _, err := l.client.AddPartitions(context.Background(), "default", "shared", []*metastore.Partition{p}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add("2024-05-01", "file://"+t.TempDir())
+	add("2024-05-02", "file://"+filepath.Join(w.dir(), "dt=2024-05-02"))
+	errs := s.CommitPartitions(context.Background(), parts)
+	if errs[0] == nil || !strings.Contains(errs[0].Error(), "lies at") || errs[1] != nil {
+		t.Errorf("announcing %v: %v", parts, errs)
+	}
+	if p := w.partition(t, "dt=2024-05-02"); p.Parameters["numRows"] != "5" || p.Parameters[paramJob] == "" {
+		t.Errorf("the partition that was added by hand has %v", p.Parameters)
+	}
+}
+
+func evolution(t *testing.T, l *lake) {
+	w := l.world("evolved", l.URI)
+	first := cols("id", types.NewInt(), "f", types.NewFloat(), "name", types.NewVarchar(5), "dt", types.NewString())
+	second := cols("id", types.NewBigInt(), "f", types.NewDouble(), "name", types.NewString(), "extra", types.NewDecimal(10, 2), "dt", types.NewString())
+	s, err := w.conn.OpenSink(context.Background(), w.table(first, []int{3}, nil), conntest.OwnerOf(1, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(w.dir(), "dt=a"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	announce(t, s, "dt=a")
+	s.Close()
+	if _, err := w.conn.OpenSink(context.Background(), w.table(second, []int{4}, nil), conntest.OwnerOf(1, 2)); err == nil {
+		t.Fatal("a table with other columns was opened")
+	}
+	s, err = w.conn.OpenSink(context.Background(), w.table(second, []int{4}, map[string]string{keyEvolution: evolveWiden}), conntest.OwnerOf(1, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	const want = "[{id bigint } {f double } {name string } {extra decimal(10,2) }]"
+	table, err := l.client.Table(context.Background(), "default", "evolved")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, got := range []string{fmt.Sprint(table.Storage.Columns), fmt.Sprint(w.partition(t, "dt=a").Storage.Columns)} {
+		if got != want {
+			t.Errorf("columns %s, want %s", got, want)
+		}
+	}
+}
+
+func alteredUnderneath(t *testing.T, l *lake) {
+	w := l.world("altered", l.URI)
+	s := w.open(t, 1)
+	parts := write(t, s, 1, 0, 10)
+	announce(t, s, parts[0])
+	ctx := context.Background()
+	table, err := l.client.Table(ctx, "default", "altered")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := table.Clone()
+	changed.Storage.Columns = append(changed.Storage.Columns, metastore.Column{Name: "more", Type: "int"})
+	if err := l.client.AlterTable(ctx, changed, true); err != nil {
+		t.Fatal(err)
+	}
+	announce(t, s, parts[1]) // a column that we do not write is NULL
+	changed.Storage.Columns = changed.Storage.Columns[:1]
+	if err := l.client.AlterTable(ctx, changed, true); err != nil {
+		t.Fatal(err)
+	}
+	err = s.CommitPartition(ctx, parts[1])
+	var m *MismatchError
+	if !errors.As(err, &m) || !strings.Contains(err.Error(), "column name (string) was dropped there") {
+		t.Errorf("got %v", err)
+	}
+	if err := l.client.DropTable(ctx, "default", "altered", false); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CommitPartition(ctx, parts[1]); !errors.As(err, &m) || !strings.Contains(err.Error(), "it was dropped") {
+		t.Errorf("got %v", err)
+	}
+	// As the message says: created again, its partitions come back.
+	w.open(t, 2)
+	announce(t, w.open(t, 3), parts...)
+	w.wantPartitions(t, map[string]int{parts[0]: 5, parts[1]: 5})
+}
+
+// everyType creates a table with a column of each type and compares it with what
+// the metastore gives back.
+func everyType(t *testing.T, l *lake) {
+	w := l.world("types", l.URI)
+	str := types.NewString()
+	all := cols("c1", types.NewBoolean(), "c2", types.NewTinyInt(), "c3", types.NewSmallInt(), "c4", types.NewInt(), "c5", types.NewBigInt(),
+		"c6", types.NewFloat(), "c7", types.NewDouble(), "c8", types.NewDecimal(38, 10), "c9", types.NewChar(10), "c10", types.NewVarchar(65535), "c11", str,
+		"c12", types.NewBytes(), "c13", types.NewDate(), "c14", types.NewTimestamp(3), "c15", types.NewTimestampLTZ(6),
+		"c16", types.NewArray(types.NewArray(types.NewDecimal(5, 2))), "c17", types.NewMap(str, types.NewArray(types.NewDate())),
+		"c18", types.NewRow(types.Field{Name: "A", Type: types.NewInt()}, types.Field{Name: "b", Type: types.NewRow(types.Field{Name: "x", Type: str})}),
+		"p1", types.NewInt(), "p2", types.NewDate(), "p3", types.NewBigInt(), "p4", types.NewBoolean(), "p5", types.NewTinyInt())
+	keys := []int{18, 19, 20, 21, 22}
+	for epoch := range uint64(2) { // created, then matched
+		s, err := w.conn.OpenSink(context.Background(), w.table(all, keys, nil), conntest.OwnerOf(1, epoch))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+	}
+}
+
+// lostCalls loses each call, and each answer, of opening and announcing: once,
+// which nobody notices, and twice, which is an error; the next try mends it.
+func lostCalls(t *testing.T, l *lake) {
+	p := newProxy(t, l.Address)
+	n := 0
+	for _, method := range []string{"get_table_req", "create_table", "get_partitions_by_names", "add_partitions_req", "alter_partitions_with_environment_context"} {
+		for _, answer := range []bool{false, true} {
+			for _, times := range []int{1, 2} {
+				n++
+				w := l.world(fmt.Sprintf("lost%d", n), p.uri())
+				p.lose("", false, 0)
+				opening := method == "create_table"
+				if opening {
+					p.lose(method, answer, times)
+				}
+				s, err := w.Open(context.Background(), conntest.OwnerOf(1, 1))
+				if opening {
+					if (err != nil) != (times == 2) || p.losses() != times {
+						t.Fatalf("%s lost %d times (answer %v): %v", method, times, answer, err)
+					}
+					if err != nil {
+						s, err = w.Open(context.Background(), conntest.OwnerOf(1, 1))
+					}
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				parts := write(t, s, 1, 0, 10)
+				if method == "alter_partitions_with_environment_context" {
+					announce(t, s, parts...)
+					write(t, s, 2, 100, 10)
+				}
+				if !opening {
+					p.lose(method, answer, times)
+					for _, err := range s.(*Sink).CommitPartitions(context.Background(), parts) {
+						var ce *metastore.CallError
+						if times == 2 && (!errors.As(err, &ce) || !ce.Sent) || times == 1 && err != nil {
+							t.Fatalf("%s lost %d times (answer %v): %v", method, times, answer, err)
+						}
+					}
+					if p.losses() != times {
+						t.Fatalf("%s was lost %d times, want %d", method, p.losses(), times)
+					}
+				}
+				announce(t, s, parts...)
+				rows := 5
+				if method == "alter_partitions_with_environment_context" {
+					rows = 10
+				}
+				w.wantPartitions(t, map[string]int{parts[0]: rows, parts[1]: rows})
+				s.Close()
+			}
+		}
+	}
+}
+
+// hung: the metastore takes calls and does not answer.
+func hung(t *testing.T, l *lake) {
+	w := l.world("hung", l.URI)
+	s, err := w.conn.OpenSink(context.Background(), w.table(conntest.Columns(), []int{2}, map[string]string{keyTimeout: "500 ms"}), conntest.OwnerOf(1, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	parts := write(t, s, 1, 0, 10)
+	l.Pause()
+	for range 2 {
+		var ce *metastore.CallError
+		if err := s.(*Sink).CommitPartition(context.Background(), parts[0]); !errors.As(err, &ce) {
+			t.Errorf("got %v, want a call without an answer", err)
+		}
+	}
+	l.Resume()
+	patiently(t, func() error { return errors.Join(s.(*Sink).CommitPartitions(context.Background(), parts)...) })
+	w.wantPartitions(t, map[string]int{parts[0]: 5, parts[1]: 5})
+}
+
+// patiently tries until there is no error: what was slow under load may have
+// been late again.
+func patiently(t testing.TB, f func() error) {
+	t.Helper()
+	var err error
+	for range 30 {
+		if err = f(); err == nil {
+			return
+		}
+	}
+	t.Fatal(err)
+}
+
+// killed: while the metastore is away files are published; it catches up.
+func killed(t *testing.T, l *lake) {
+	w := l.world("killed", l.URI)
+	s := w.open(t, 1)
+	first := write(t, s, 1, 0, 10)
+	announce(t, s, first[0])
+	l.Kill()
+	second := write(t, s, 2, 100, 10)
+	for _, err := range s.CommitPartitions(context.Background(), second) {
+		var ce *metastore.CallError
+		if !errors.As(err, &ce) {
+			t.Errorf("got %v, want a call without an answer", err)
+		}
+	}
+	if n := len(w.Visible(t)); n != 20 {
+		t.Errorf("%d rows are visible, want 20", n)
+	}
+	if _, err := os.Stat(filepath.Join(w.dir(), first[1], "_SUCCESS")); err == nil {
+		t.Error("a partition that is not registered has its success file")
+	}
+	if err := l.Start(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	patiently(t, func() error { return errors.Join(s.CommitPartitions(context.Background(), second)...) })
+	w.wantPartitions(t, map[string]int{first[0]: 10, first[1]: 10})
+}
+
+// TestManyPartitions registers 500 partitions, as a backfill or the first hour
+// after a metastore's absence does.
+func TestManyPartitions(t *testing.T) {
+	l := startLake(t, false)
+	w := l.world("many", l.URI)
+	s := w.open(t, 1)
+	const n = 500
+	var parts []string
+	for first := 0; first < n; first += 250 { // the writer's open files are bounded
+		sel := conntest.Rows(0, 250)
+		d := &sel.Cols[2]
+		d.Data, d.Offsets = nil, d.Offsets[:1]
+		for i := range 250 {
+			d.Data = fmt.Appendf(d.Data, "2024-%03d", first+i)
+			d.Offsets = append(d.Offsets, int32(len(d.Data)))
+		}
+		parts = append(parts, writeBatch(t, s, uint64(first+1), 0, sel)...)
+	}
+	began := time.Now()
+	for first := 0; first < n; first += 100 {
+		announce(t, s, parts[first:first+100]...)
+	}
+	took := time.Since(began)
+	t.Logf("%d partitions registered in %.1f s", n, took.Seconds())
+	if took > time.Minute {
+		t.Errorf("%d partitions took %v, more than a minute", n, took)
+	}
+	names, err := l.client.PartitionNames(context.Background(), "default", "many")
+	if err != nil || len(names) != n {
+		t.Errorf("%d are registered: %v", len(names), err)
+	}
+}
