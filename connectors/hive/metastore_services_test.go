@@ -382,17 +382,24 @@ func hung(t *testing.T, l *lake) {
 	w.wantPartitions(t, map[string]int{parts[0]: 5, parts[1]: 5})
 }
 
-// patiently tries until there is no error: what was slow under load may have
-// been late again.
+// patiently tries until there is no error, as the runtime does.
 func patiently(t testing.TB, f func() error) {
 	t.Helper()
-	var err error
-	for range 30 {
-		if err = f(); err == nil {
+	late := time.NewTimer(time.Minute)
+	defer late.Stop()
+	again := time.NewTicker(200 * time.Millisecond)
+	defer again.Stop()
+	for {
+		err := f()
+		if err == nil {
 			return
 		}
+		select {
+		case <-again.C:
+		case <-late.C:
+			t.Fatal(err)
+		}
 	}
-	t.Fatal(err)
 }
 
 // killed: while the metastore is away files are published; it catches up.

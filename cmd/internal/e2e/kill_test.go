@@ -30,6 +30,21 @@ func TestKillTorture(t *testing.T) {
 // killRun gives the world as the kills left it, and what must be in its tables.
 func killRun(t *testing.T, kills, events int) (*world, *outcome) {
 	t.Helper()
+	return killRunOf(t, killRunOptions{kills: kills, events: events})
+}
+
+// killRunOptions are a killRun on other systems.
+type killRunOptions struct {
+	kills, events int
+	// sql changes the job's text; during does something to other systems while
+	// the job runs, before it is killed for the i-th time.
+	sql    func(string) string
+	during func(w *world, p *process, i int)
+}
+
+func killRunOf(t *testing.T, o killRunOptions) (*world, *outcome) {
+	t.Helper()
+	kills, events := o.kills, o.events
 	seed := *seedFlag
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
@@ -49,7 +64,11 @@ func killRun(t *testing.T, kills, events int) (*world, *outcome) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job := w.file("kill.sql", string(sql))
+	text := string(sql)
+	if o.sql != nil {
+		text = o.sql(text)
+	}
+	job := w.file("kill.sql", text)
 	args := []string{"run", job, "-f", ddl, "--set", "OUT=" + w.lake, "--progress", "none"}
 
 	l, err := newLoad(events, killTopics, 40)
@@ -67,6 +86,9 @@ func killRun(t *testing.T, kills, events int) (*world, *outcome) {
 	for i := range kills {
 		f.allow(len(l.batches) * (i + 1) / kills)
 		p := w.start(args...)
+		if o.during != nil {
+			o.during(w, p, i)
+		}
 		// Anywhere from the middle of the recovery to seconds of work.
 		life := time.NewTimer(time.Duration(50+rng.IntN(2200)) * time.Millisecond)
 		select {
