@@ -53,8 +53,18 @@ type JoinKey struct {
 	NullSafe    bool
 }
 
-// Join joins two inputs, each an exchange by the keys, over input that ends: its
-// rows come when both have ended.
+// JoinInterval bounds how far apart the row times of a pair lie: right minus left is
+// from Lower to Upper, in ms, or the condition is not TRUE.
+type JoinInterval struct {
+	// LeftTime and RightTime are row time columns of the inputs.
+	LeftTime, RightTime int
+	Lower, Upper        int64
+}
+
+// Join joins two inputs, each an exchange by the keys. Its rows come when both
+// have ended; of a window join when the window has, and of an interval join a pair
+// as soon as both rows are there, and a padded row when no partner can come any
+// more.
 type Join struct {
 	Kind JoinKind
 	Keys []JoinKey
@@ -64,6 +74,24 @@ type Join struct {
 	// NullAware is of a MarkJoin without a Condition: the last key is the operand
 	// of IN, whose comparison may be unknown. The exchanges are by the others.
 	NullAware bool
+	// Windows are the Given windows of the two inputs, whose bounds are keys, too:
+	// a window join; nil: none.
+	Windows []Window
+	// Interval makes an interval join, of the kinds INNER to FULL; nil: none.
+	Interval *JoinInterval
+	// Late is of window and interval joins.
+	Late LateRows
+}
+
+// Streams reports a join that needs no end of its inputs.
+func (j *Join) Streams() bool { return j.Windows != nil || j.Interval != nil }
+
+// HoldMillis is how far the row times of results lie behind the watermark at most.
+func (j *Join) HoldMillis() int64 {
+	if j.Interval == nil {
+		return 0
+	}
+	return max(j.Interval.Upper, -j.Interval.Lower, 0)
 }
 
 // ExchangeKeys are the key columns of one input by which its exchange goes.
@@ -134,6 +162,9 @@ func (v *validator) join(op *Join) error {
 	if op.NullAware && (op.Kind != MarkJoin || len(op.Keys) == 0 || op.Condition != nil) {
 		return v.fault("only a mark join by keys alone can be null-aware")
 	}
+	if err := v.streamJoin(op, left, right); err != nil {
+		return err
+	}
 	want := PairSchema(left, right)
 	switch op.Kind {
 	case SemiJoin, AntiJoin:
@@ -151,6 +182,33 @@ func (v *validator) join(op *Join) error {
 		return v.fault("condition %s is %s", op.Condition, op.Condition.Type())
 	}
 	return v.exprs(PairSchema(left, right), op.Condition)
+}
+
+// streamJoin checks windows and interval.
+func (v *validator) streamJoin(op *Join, left, right *batch.Schema) error {
+	sides := []*batch.Schema{left, right}
+	if op.Windows != nil && (len(op.Windows) != 2 || op.Interval != nil) {
+		return v.fault("a window join has a window for each input, and no interval")
+	}
+	for i, w := range op.Windows {
+		if w.Kind != Given {
+			return v.fault("the windows of input %d are not given", i)
+		}
+		if err := v.window(w, w.End, sides[i]); err != nil {
+			return err
+		}
+	}
+	if t := op.Interval; t != nil {
+		if op.Kind > FullJoin || t.Lower > t.Upper {
+			return v.fault("interval of a %s join from %d to %d ms", op.Kind, t.Lower, t.Upper)
+		}
+		for i, c := range []int{t.LeftTime, t.RightTime} {
+			if err := v.window(Window{Size: 1}, c, sides[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (v *validator) setOperation() error {

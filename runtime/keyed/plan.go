@@ -202,7 +202,15 @@ func (p *plan) finish(s *stagePlan) error {
 			s.lateness = max(s.lateness, op.HoldMillis())
 		case *graph.WideMerge:
 			s.lateness = max(s.lateness, op.Lateness)
-		case *graph.GroupAggregate, *graph.Join, *graph.SetOperation, *graph.Sort, *graph.Limit:
+		case *graph.Join:
+			s.lateness = max(s.lateness, op.HoldMillis())
+			if op.Late.Table >= 0 && op.Late.Policy == graph.DeadLetter {
+				return &graph.NotYetError{Feature: "window.late-rows into a table"}
+			}
+			if !p.job.Bounded && !op.Streams() {
+				return &graph.NotYetError{Feature: graph.OpName(n.Op) + " over unbounded input"}
+			}
+		case *graph.GroupAggregate, *graph.SetOperation, *graph.Sort, *graph.Limit:
 			if !p.job.Bounded {
 				return &graph.NotYetError{Feature: graph.OpName(n.Op) + " over unbounded input"}
 			}

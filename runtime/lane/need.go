@@ -75,6 +75,7 @@ func newNeed(job *graph.Job, exchange graph.NodeID, stage *graph.Node) (need, er
 		if side == 0 && op.Kind == graph.MarkJoin {
 			n.keys = nil // an error of the operand is one of the mark
 		}
+		err = n.streamJoin(op, side, in)
 	case *graph.WideMerge:
 		err = n.wide(op, job, exchange, stage, in)
 	default:
@@ -84,6 +85,30 @@ func newNeed(job *graph.Job, exchange graph.NodeID, stage *graph.Node) (need, er
 		return n, err
 	}
 	return n, n.aggregates(aggs, in)
+}
+
+// streamJoin says when a row is late for a window or an interval join: for the
+// latter when its own partition had come to the row's time.
+func (n *need) streamJoin(op *graph.Join, side int, in *batch.Schema) (err error) {
+	if !op.Streams() {
+		return nil
+	}
+	n.late = op.Late.Policy
+	if op.Late.Table >= 0 && op.Late.Policy == graph.DeadLetter {
+		return &graph.NotYetError{Feature: "window.late-rows into a table"}
+	}
+	if op.Windows != nil {
+		w := op.Windows[side]
+		n.given, n.several = true, true
+		n.keys = append(n.keys, w.Start, w.End)
+		n.windows, err = operator.WindowsOver(w, in, -1)
+		return err
+	}
+	if n.time = op.Interval.LeftTime; side == 1 {
+		n.time = op.Interval.RightTime
+	}
+	n.windows, err = operator.NewWindows(operator.PointInTime(), in.Fields[n.time].Type)
+	return err
 }
 
 // whole: the stage keeps rows, so that no column may be an error.

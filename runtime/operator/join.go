@@ -16,11 +16,17 @@ type Join struct {
 	done  bool
 }
 
-// NewJoin makes a subtask.
-func NewJoin(op *graph.Join, left, right, out *batch.Schema) (*Join, error) {
+// NewJoin makes a subtask of any kind of join.
+func NewJoin(op *graph.Join, left, right, out *batch.Schema) (Keyed, error) {
 	p, err := newJoinPlan(op, left, right, out)
 	if err != nil {
 		return nil, err
+	}
+	switch {
+	case op.Windows != nil:
+		return newWindowJoin(p)
+	case op.Interval != nil:
+		return newIntervalJoin(p), nil
 	}
 	return &Join{plan: p, table: newJoinTable(p)}, nil
 }

@@ -1,6 +1,8 @@
 package logictest
 
 import (
+	"strconv"
+
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/graph"
@@ -26,15 +28,20 @@ type pairs struct {
 	out         *collected
 }
 
-// live drops the rows whose key is an error; of a mark join's left they stay.
-func (r *run) live(n *graph.Node, in *collected, keys []int, keep bool) (*collected, error) {
+// live drops the rows of an input that are late or without a time, and those whose
+// key is an error; of a mark join's left these stay.
+func (r *run) live(n *graph.Node, op *graph.Join, side int) (*collected, error) {
+	in := r.input(n, side)
 	out := newCollected(in.schema)
 	b := in.batch()
+	inTime, err := r.joinInTime(n, op, in, side)
+	if err != nil {
+		return nil, err
+	}
 	for row := range in.n {
-		ok := true
-		if !keep {
-			var err error
-			if _, ok, err = r.key(n, in, keys, row); err != nil {
+		ok := inTime[row]
+		if ok && (side == 1 || op.Kind != graph.MarkJoin) {
+			if _, ok, err = r.key(n, in, op.InputKeys(side), row); err != nil {
 				return nil, err
 			}
 		}
@@ -45,13 +52,56 @@ func (r *run) live(n *graph.Node, in *collected, keys []int, keep bool) (*collec
 	return out, nil
 }
 
+// joinInTime says which rows of an input a window or interval join takes. A source
+// row that all its windows refuse is late, once.
+func (r *run) joinInTime(n *graph.Node, op *graph.Join, in *collected, side int) ([]bool, error) {
+	out := make([]bool, in.n)
+	taken, refused := map[string]bool{}, map[string]bool{}
+	for row := range in.n {
+		end := int64(0)
+		source := string(in.position[row])
+		switch {
+		case op.Windows != nil:
+			end = r.givenWindow(op.Windows[side], in, row).EndTime
+		case op.Interval != nil:
+			at := op.Interval.LeftTime
+			if side == 1 {
+				at = op.Interval.RightTime
+			}
+			ok, err := r.hasTime(n, in, at, row)
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				continue
+			}
+			end = rt.FloorDiv(in.cols[at].Int64(row), in.cols[at].Type.UnitsPerSecond()/1000) + 1
+			source = strconv.Itoa(row)
+		default:
+			out[row] = true
+			continue
+		}
+		if r.late(in, row, end, 0) {
+			refused[source] = true
+			continue
+		}
+		out[row], taken[source] = true, true
+	}
+	for source := range refused {
+		if !taken[source] {
+			r.out.Late++
+		}
+	}
+	return out, nil
+}
+
 func (r *run) join(n *graph.Node, op *graph.Join) (*collected, error) {
 	p := &pairs{r: r, n: n, op: op, out: newCollected(n.Schema)}
 	var err error
-	if p.left, err = r.live(n, r.input(n, 0), op.InputKeys(0), op.Kind == graph.MarkJoin); err != nil {
+	if p.left, err = r.live(n, op, 0); err != nil {
 		return nil, err
 	}
-	if p.right, err = r.live(n, r.input(n, 1), op.InputKeys(1), false); err != nil {
+	if p.right, err = r.live(n, op, 1); err != nil {
 		return nil, err
 	}
 	p.schema = graph.PairSchema(p.left.schema, p.right.schema)

@@ -32,8 +32,40 @@ func (l *lowerer) join(n *plan.Join) (*lowered, error) {
 			return nil, err
 		}
 	}
+	if err := l.joinTime(n, op, left, right); err != nil {
+		return nil, err
+	}
 	le, re := l.exchange(left, op.ExchangeKeys(0)), l.exchange(right, op.ExchangeKeys(1))
-	return l.add(op, n.Cols, l.unique(n.StatePath()), le.id, re.id), nil
+	return l.add(op, n.Cols, l.pathOf(n.StatePath()), le.id, re.id), nil
+}
+
+// joinTime lowers windows and interval.
+func (l *lowerer) joinTime(n *plan.Join, op *graph.Join, sides ...*lowered) error {
+	op.Late.Table = -1
+	if n.Streams() {
+		op.Late = l.late(l.target)
+	}
+	if n.Windows != nil {
+		for i, side := range sides {
+			bounds, err := ordinals([]int{n.Windows[i].Start, n.Windows[i].End}, side)
+			if err != nil {
+				return err
+			}
+			op.Windows = append(op.Windows, graph.Window{Kind: graph.Given, Start: bounds[0], End: bounds[1], Zone: l.window(n.Window).Zone})
+		}
+	}
+	if t := n.Interval; t != nil {
+		lt, err := sides[0].ordinal(t.LeftTime)
+		if err != nil {
+			return err
+		}
+		rt, err := sides[1].ordinal(t.RightTime)
+		if err != nil {
+			return err
+		}
+		op.Interval = &graph.JoinInterval{LeftTime: lt, RightTime: rt, Lower: t.Lower, Upper: t.Upper}
+	}
+	return nil
 }
 
 // setOperation lowers INTERSECT and EXCEPT: the exchanges are by all columns.

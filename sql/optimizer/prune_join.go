@@ -8,6 +8,14 @@ func pruneJoin(n *plan.Join, need idSet) plan.Node {
 	for _, k := range n.Keys {
 		below[k.Left], below[k.Right] = true, true
 	}
+	if n.Windows != nil {
+		for _, w := range n.Windows {
+			below[w.Start], below[w.End] = true, true
+		}
+	}
+	if n.Interval != nil {
+		below[n.Interval.LeftTime], below[n.Interval.RightTime] = true, true
+	}
 	if n.Condition != nil {
 		below.addExprs(n.Condition)
 	}

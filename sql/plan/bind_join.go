@@ -66,13 +66,23 @@ func retyped(cols, joined []Column) []Column {
 
 // joinAllowed says whether a join can run in the mode at hand.
 func (b *Binder) joinAllowed(n *Join, j *syntax.Join) bool {
-	if b.Batch || b.declaring {
+	if b.Batch || b.declaring || n.Streams() {
 		return true
 	}
-	b.notYet(j.Op.Span(), joinName(j)+" in streaming mode").
+	if len(n.Keys) == 0 && n.Kind == graph.InnerJoin && n.Condition == nil {
+		return true // a list of tables: WHERE decides
+	}
+	b.joinNotYet(j.Op.Span(), joinName(j))
+	return false
+}
+
+// joinNotYet says what joins there are in streaming mode.
+func (b *Binder) joinNotYet(at diag.Span, what string) {
+	b.notYet(at, what+" in streaming mode other than within a window or a time interval").
+		WithHelp("a window join: L.window_start = R.window_start AND L.window_end = R.window_end, over equal windows of TUMBLE, HOP or CUMULATE").
+		WithHelp("an interval join: R.ts BETWEEN L.ts - INTERVAL '5' MINUTE AND L.ts + INTERVAL '5' MINUTE, over row times").
 		WithHelp("where the inputs end, SET 'execution.runtime-mode' = 'batch'").
 		WithHelp("to merge streams by key, use CREATE WIDE TABLE or UNION ALL with GROUP BY")
-	return false
 }
 
 // sharedColumn is a column of USING or NATURAL.
@@ -224,7 +234,11 @@ func (b *Binder) keyedJoin(n *Join, lk, rk []expr.Expr, safe []bool) *Join {
 	for i := range lids {
 		n.Keys = append(n.Keys, JoinKey{Left: lids[i], Right: rids[i], NullSafe: safe != nil && safe[i]})
 	}
-	n.Path = b.path("join")
+	n.Path = n.statePath(b.path("join"))
+	if !b.Batch {
+		n.findWindows()
+		n.findInterval()
+	}
 	n.Cols = n.columnsOver(n.Left, n.Right)
 	return n
 }
@@ -268,9 +282,68 @@ func (b *Binder) placeKeys(n Node, conds []expr.Expr) (Node, []expr.Expr) {
 				continue
 			}
 		}
+		if !b.Batch {
+			if out := placeBound(n, c); out != nil {
+				n = out
+				continue
+			}
+		}
 		rest = append(rest, c)
 	}
 	return n, rest
+}
+
+// placeBound gives the node with a condition on the distance of two row times in
+// the inner join of them, nil if it is none.
+func placeBound(n Node, c expr.Expr) Node {
+	switch n := n.(type) {
+	case *Project:
+		for _, id := range expr.Columns(c) {
+			if _, ok := ColumnByID(n.Input.Columns(), id); !ok {
+				return nil
+			}
+		}
+		if in := placeBound(n.Input, c); in != nil {
+			return n.With(in)
+		}
+	case *Join:
+		if n.Kind != graph.InnerJoin {
+			return nil
+		}
+		t := &JoinInterval{LeftTime: -1, RightTime: -1}
+		t.bound(c, n)
+		if t.LeftTime < 0 {
+			if in := placeBound(n.Left, c); in != nil {
+				return n.With(in, n.Right)
+			}
+			if in := placeBound(n.Right, c); in != nil {
+				return n.With(n.Left, in)
+			}
+			return nil
+		}
+		out := *n
+		out.Condition = conjunction(append(Conjuncts(n.Condition), c))
+		out.findInterval()
+		out.Cols = out.columnsOver(out.Left, out.Right)
+		return &out
+	}
+	return nil
+}
+
+// checkJoins reports joins of FROM that would never end.
+func (b *Binder) checkJoins(n Node) bool {
+	ok := true
+	if b.Batch || b.declaring {
+		return true
+	}
+	Walk(n, func(x Node) bool {
+		if j, is := x.(*Join); is && !j.Streams() && ok {
+			ok = false
+			b.joinNotYet(j.Span, "a join")
+		}
+		return ok
+	})
+	return ok
 }
 
 // placeKey gives the node with the key, nil if it has no place there.
@@ -313,7 +386,7 @@ func (b *Binder) placeKey(n Node, l, r expr.Expr, safe bool) Node {
 		}
 		c := *n
 		c.Keys = slices.Clone(n.Keys)
-		c.Cols = nil
+		c.Cols, c.Windows, c.Interval = nil, nil, nil
 		return b.keyedJoin(&c, []expr.Expr{l}, []expr.Expr{r}, []bool{safe})
 	}
 	return nil

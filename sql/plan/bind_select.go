@@ -87,6 +87,9 @@ func (b *Binder) selectIn(s *syntax.Select, ctes []*cte, order []*syntax.OrderIt
 	if s.Where != nil {
 		node = sel.where(s.Where, node)
 	}
+	if node != nil && !b.checkJoins(node) {
+		node = nil
+	}
 	sel.input = node
 	if sel.grouped(order) {
 		sel.bindGrouped()
@@ -235,7 +238,10 @@ func (sel *selection) where(e syntax.Expr, node Node) Node {
 	if p = conjunction(rest); p == nil {
 		return node
 	}
-	return &Filter{Input: b.joinSubqueries(node, subs, asIs), Predicate: p}
+	if node = b.joinSubqueries(node, subs, asIs); node == nil {
+		return nil
+	}
+	return &Filter{Input: node, Predicate: p}
 }
 
 func (sel *selection) bindPlain() {
@@ -246,7 +252,9 @@ func (sel *selection) bindPlain() {
 	if !sel.bindItems(bind) || sel.input == nil {
 		return
 	}
-	sel.input = sel.b.joinSubqueries(sel.input, subs, asIs)
+	if sel.input = sel.b.joinSubqueries(sel.input, subs, asIs); sel.input == nil {
+		return
+	}
 	sel.project()
 }
 

@@ -38,11 +38,6 @@ func (eb *exprBinder) bindSubquery(q *syntax.Query, what string, at diag.Span) *
 		b.notYet(at, what+" in "+eb.clause)
 		return nil
 	}
-	if !b.Batch && !b.declaring {
-		b.notYet(at, what+" in streaming mode").
-			WithHelp("where the inputs end, SET 'execution.runtime-mode' = 'batch'")
-		return nil
-	}
 	saved := b.outer
 	b.outer = eb.sc
 	out := b.query(q, eb.sc.ctes)
@@ -344,7 +339,14 @@ func (b *Binder) joinSubqueries(n Node, subs *subqueries, over func(expr.Expr) e
 				return nil
 			}
 		}
-		n = b.keyedJoin(j, outer, s.inner, nil)
+		j = b.keyedJoin(j, outer, s.inner, nil)
+		if !b.Batch && !b.declaring && j.Windows == nil {
+			b.notYet(s.span, "a sub-query in streaming mode other than one of the same window").
+				WithHelp("compare window_start and window_end of equal windows: ... AND L.window_start = R.window_start AND L.window_end = R.window_end").
+				WithHelp("where the inputs end, SET 'execution.runtime-mode' = 'batch'")
+			return nil
+		}
+		n = j
 	}
 	return n
 }

@@ -29,6 +29,8 @@ func stateOf(n Node) (name, what string, span diag.Span) {
 	switch n := n.(type) {
 	case *Aggregate:
 		return n.StatePath(), "aggregates", n.Span
+	case *Join:
+		return n.StatePath(), "joins", n.Span
 	case *WindowTable:
 		if n.Window.Kind == SessionWindow && !n.CheckOnly {
 			return n.StatePath(), "tables of sessions", n.Span

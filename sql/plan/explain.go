@@ -144,6 +144,12 @@ func describeJoin(n *Join) []string {
 	if n.Condition != nil {
 		d = append(d, "condition="+n.Condition.String())
 	}
+	if n.Windows != nil {
+		d = append(d, "window="+n.Window.String())
+	}
+	if t := n.Interval; t != nil {
+		d = append(d, fmt.Sprintf("interval=%s - %s from %s to %s", nameOf(n.Right, t.RightTime), nameOf(n.Left, t.LeftTime), millis(t.Lower), millis(t.Upper)))
+	}
 	return append(d, "state="+n.StatePath())
 }
 

@@ -28,10 +28,26 @@ type Join struct {
 	Condition expr.Expr
 	// NullAware: the last key is the operand of IN.
 	NullAware bool
-	Cols      []Column
-	Path      string
-	Span      diag.Span
+	// Windows are the windows of both sides, of a window join; nil: none.
+	Windows *[2]GivenWindow
+	// Window is theirs.
+	Window *Window
+	// Interval makes an interval join; nil: none.
+	Interval *JoinInterval
+	Cols     []Column
+	Path     string
+	Span     diag.Span
 }
+
+// JoinInterval says how far apart the row times of a pair lie: right minus left is
+// from Lower to Upper, in ms.
+type JoinInterval struct {
+	LeftTime, RightTime int // ids
+	Lower, Upper        int64
+}
+
+// Streams reports a join that needs no end of its inputs.
+func (n *Join) Streams() bool { return n.Windows != nil || n.Interval != nil }
 
 // SetOperation is INTERSECT or EXCEPT.
 type SetOperation struct {
@@ -63,10 +79,10 @@ func (n *Join) columnsOver(left, right Node) []Column {
 	if len(mark) > 0 {
 		mark = mark[len(mark)-1:]
 	}
-	return joinColumns(n.Kind, left.Columns(), right.Columns(), mark)
+	return joinColumns(n.Kind, n.Streams(), left.Columns(), right.Columns(), mark)
 }
 
-func joinColumns(kind graph.JoinKind, left, right, mark []Column) []Column {
+func joinColumns(kind graph.JoinKind, streams bool, left, right, mark []Column) []Column {
 	var out []Column
 	add := func(cols []Column, padded bool) {
 		for _, c := range cols {
@@ -75,7 +91,9 @@ func joinColumns(kind graph.JoinKind, left, right, mark []Column) []Column {
 			}
 			// A regular join has no order in time: its rows come when their
 			// partners do.
-			c.RowTime, c.Window = false, nil
+			if padded || !streams {
+				c.RowTime, c.Window = false, nil
+			}
 			out = append(out, c)
 		}
 	}
@@ -90,9 +108,11 @@ func joinColumns(kind graph.JoinKind, left, right, mark []Column) []Column {
 	return out
 }
 
-// StatePath identifies the join's state: the path of its clause, its kind and its
-// keys.
-func (n *Join) StatePath() string {
+// StatePath identifies the join's state.
+func (n *Join) StatePath() string { return n.Path }
+
+// statePath is the path of the join's clause, its kind and its keys.
+func (n *Join) statePath(path string) string {
 	var keys []string
 	for _, k := range n.Keys {
 		l, _ := ColumnByID(n.Left.Columns(), k.Left)
@@ -102,7 +122,7 @@ func (n *Join) StatePath() string {
 		}
 	}
 	sort.Strings(keys)
-	return n.Path + "[" + n.Kind.String() + "; " + strings.Join(keys, ", ") + "]"
+	return path + "[" + n.Kind.String() + "; " + strings.Join(keys, ", ") + "]"
 }
 
 // Columns implements Node.
