@@ -160,7 +160,7 @@ CREATE TABLE keyed (uid BIGINT, n BIGINT, PRIMARY KEY (uid) NOT ENFORCED) WITH (
 		"INSERT INTO p SELECT uid, «unknown_function|NVL»(page, '') FROM clicks;",
 		"INSERT INTO p SELECT uid, «not_yet|(SELECT 'a')» FROM clicks;",
 		"INSERT INTO p SELECT uid, page FROM clicks «not_yet|LEFT JOIN» other ON TRUE;",
-		"INSERT INTO p SELECT uid, page FROM clicks«not_yet|,» other;",
+		"INSERT INTO p SELECT clicks.uid, page FROM clicks«not_yet|,» other;",
 		"INSERT INTO p SELECT uid, page FROM clicks ORDER BY «bounded_only|uid»;",
 		"INSERT INTO p SELECT uid, page FROM clicks LIMIT «bounded_only|5»;",
 		"«bounded_only|INSERT OVERWRITE p» SELECT uid, page FROM clicks;",
