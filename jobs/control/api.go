@@ -36,6 +36,8 @@ type API interface {
 	// Roll seals and commits what the job has open, now.
 	Roll(ctx context.Context, job string) (Rolled, error)
 	ResumeLane(ctx context.Context, req ResumeLane) error
+
+	Groups
 }
 
 // Info says who owns the data directory.

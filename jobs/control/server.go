@@ -107,6 +107,7 @@ func handler(api API) http.Handler {
 	unary(mux, "/v1/lane/resume", func(ctx context.Context, r ResumeLane) (struct{}, error) {
 		return struct{}{}, api.ResumeLane(ctx, r)
 	})
+	groupPaths(mux, api)
 	mux.HandleFunc("POST /v1/produce", func(w http.ResponseWriter, r *http.Request) { serveProduce(api, w, r) })
 	stream(mux, "/v1/consume", func(ctx context.Context, req Consume, out *frameWriter) error {
 		var buf []byte

@@ -68,6 +68,8 @@ type Node struct {
 	running   map[string]*Running
 	replaying map[string]bool // by job
 	dead      map[string]*deadTopic
+
+	coordinator Coordinator // nil where no Kafka clients are served
 }
 
 var _ control.API = (*Node)(nil)

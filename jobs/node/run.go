@@ -215,6 +215,7 @@ func (n *Node) start(ctx context.Context, r *Running, o RunOptions) error {
 // subscribe tells the log that the job reads its topics, and no others.
 func (n *Node) subscribe(ctx context.Context, r *Running) error {
 	var topics []topiclog.Topic
+	wanted := map[topiclog.Subscription]bool{}
 	for _, t := range logTopics(r.graph) {
 		topic, err := n.findTopic(t)
 		if err != nil {
@@ -225,11 +226,21 @@ func (n *Node) subscribe(ctx context.Context, r *Running) error {
 			return err
 		}
 		for _, group := range append(logGroups(r.graph, t), jobGroup(r.record.Name)) {
-			if err := n.store.Subscribe(ctx, topiclog.Subscription{Group: group, Topic: topic.ID, Owner: jobOwner(r.record.Name)}); err != nil {
+			sub := topiclog.Subscription{Group: group, Topic: topic.ID, Owner: jobOwner(r.record.Name)}
+			wanted[sub] = true
+			if err := n.store.Subscribe(ctx, sub); err != nil {
 				return fmt.Errorf("subscribing to topic %s: %w", t, err)
 			}
 		}
 		topics = append(topics, topic)
+	}
+	// By another group before: the topic stays, that group is free.
+	for _, s := range n.store.Subscriptions() {
+		if s.Owner == jobOwner(r.record.Name) && !wanted[s] && slices.ContainsFunc(topics, func(t topiclog.Topic) bool { return t.ID == s.Topic }) {
+			if err := n.store.Unsubscribe(ctx, s.Group, s.Topic); err != nil {
+				return fmt.Errorf("letting go of group %s: %w", s.Group, err)
+			}
+		}
 	}
 	if err := n.release(ctx, r.record, topics); err != nil {
 		return fmt.Errorf("letting go of topics that are read no more: %w", err)

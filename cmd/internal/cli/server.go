@@ -92,6 +92,7 @@ func (e *Env) serve(cmd *cobra.Command, f serverFlags) (err error) {
 	if err != nil {
 		return exitcode.With(exitcode.Input, err)
 	}
+	n.Coordinate(s)
 	ended := make(chan error, len(f.kafka))
 	listening := 0
 	for _, addr := range f.kafka {
