@@ -223,6 +223,10 @@ func (r *reader) fetch(ctx context.Context, sp *split, maxBytes int) error {
 	}
 	if len(l.Chunks) == 0 {
 		l.Release()
+		if l.NextOffset > sp.next {
+			r.passOver(sp, l.NextOffset)
+			return nil
+		}
 		if sp.next < l.ReadEnd {
 			return fmt.Errorf("reading topic %s partition %d: the log gives nothing at offset %d and ends at %d", sp.part.Topic, sp.part.ID, sp.next, l.ReadEnd)
 		}
@@ -230,6 +234,19 @@ func (r *reader) fetch(ctx context.Context, sp *split, maxBytes int) error {
 	}
 	r.cur = current{lease: lease{sp, l}}
 	return nil
+}
+
+// passOver makes a run without records of offsets of which compaction has left
+// nothing.
+func (r *reader) passOver(sp *split, next int64) {
+	r.a.BeginRun(sp.number, sp.next)
+	sp.next = min(next, sp.end)
+	r.a.EndRun(sp.next, 0)
+	if sp.next >= sp.end {
+		sp.ended = true
+		r.open--
+		r.watcher.Remove(sp.id)
+	}
 }
 
 // explain turns what is known about lost records into a MismatchError.

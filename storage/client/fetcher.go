@@ -274,6 +274,9 @@ func (f *Fetcher) fetch(id topiclog.PartitionID) (*Fetched, error) {
 		return &Fetched{Lease: l, f: f, size: int64(l.Bytes)}, nil
 	}
 	p.leased = false
+	if err == nil && p.gen == gen {
+		p.next = max(p.next, l.NextOffset) // nothing is left of what lay before
+	}
 	again := p.again || p.gen != gen
 	if err != nil && p.gen == gen {
 		p.failed = true

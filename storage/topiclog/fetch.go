@@ -120,7 +120,7 @@ func (p *partition) lookup(req FetchRequest, offset int64) (*Lease, *segRef, err
 	if req.Isolation != Uncommitted {
 		limit = min(limit, stable)
 	}
-	l := &Lease{Partition: p.id, NextOffset: req.Offset, Start: p.start, HighWatermark: p.end, DurableEnd: p.durable, StableEnd: stable, ReadEnd: limit}
+	l := &Lease{Partition: p.id, NextOffset: max(offset, req.Offset), Start: p.start, HighWatermark: p.end, DurableEnd: p.durable, StableEnd: stable, ReadEnd: limit}
 	switch d, damaged := p.damageAt(offset); {
 	case req.Offset < p.start || req.Offset > max(p.end, p.next):
 		sh.mu.Unlock()
@@ -146,7 +146,13 @@ func (p *partition) lookup(req FetchRequest, offset int64) (*Lease, *segRef, err
 // leaseRecent adds cached batches to the lease; the shard's mutex is held.
 func (p *partition) leaseRecent(l *Lease, offset, limit int64, maxBytes int) {
 	stop := p.nextDamage(offset)
-	for i := p.findRecent(offset); i < len(p.recent); i++ {
+	i := p.findRecent(offset)
+	if (i == len(p.recent) || p.recent[i].base >= limit) && (stop < 0 || stop >= limit) {
+		// No record has the offsets up to the limit.
+		l.NextOffset = max(l.NextOffset, limit)
+		return
+	}
+	for ; i < len(p.recent); i++ {
 		c := &p.recent[i]
 		if c.last >= limit || (stop >= 0 && c.base > stop) {
 			break

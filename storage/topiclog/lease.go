@@ -14,7 +14,8 @@ type Lease struct {
 	Chunks [][]byte
 	// Bytes is the size of all chunks.
 	Bytes int
-	// NextOffset is where reading goes on.
+	// NextOffset is where reading goes on. It may be behind the offset asked for
+	// although there are no chunks: what lay between was compacted away.
 	NextOffset int64
 	// The partition's bounds when the lease was made; see PartitionState.
 	Start, HighWatermark, DurableEnd, StableEnd int64

@@ -24,7 +24,8 @@ type txnProducer struct {
 	id   string
 	who  topiclog.ProducerIdentity
 	seq  map[topiclog.PartitionID]int32
-	bump bool // a new epoch with each end
+	bump bool  // a new epoch with each end
+	last int64 // offset of the last append
 }
 
 func newTxnProducer(t testing.TB, s *topiclog.Store, id string, bump bool) *txnProducer {
@@ -39,9 +40,10 @@ func (p *txnProducer) put(part topiclog.PartitionID, values ...string) error {
 	if err := p.s.AddToTransaction(ctx, p.id, p.who, []topiclog.PartitionID{part}); err != nil {
 		return err
 	}
-	_, err := p.s.Append(ctx, topiclog.AppendRequest{Partition: part, TransactionalID: p.id, FreshEpoch: p.bump,
+	res, err := p.s.Append(ctx, topiclog.AppendRequest{Partition: part, TransactionalID: p.id, FreshEpoch: p.bump,
 		Batches: sequenced(p.t, p.who.ID, p.who.Epoch, p.seq[part], true, values...)})
 	if err == nil {
+		p.last = res.BaseOffset
 		p.seq[part] += int32(len(values))
 	}
 	return err
