@@ -127,7 +127,11 @@ func (s *Sink) createOwner(dir string, r ownerRecord) error {
 	if err != nil {
 		return err
 	}
-	tmp := s.fs.Join(dir, ownerFile+"-"+strings.ReplaceAll(r.Job, "-", "")+"-"+epochName(r.JobEpoch))
+	mine := ownerFile + "-" + strings.ReplaceAll(r.Job, "-", "") + "-"
+	if err := s.removeOwnTries(dir, mine); err != nil {
+		return fmt.Errorf("creating owner record: %w", err)
+	}
+	tmp := s.fs.Join(dir, mine+epochName(r.JobEpoch))
 	if s.linkless {
 		err = s.createOwnerDir(tmp, s.fs.Join(dir, ownerFile), b)
 	} else {
@@ -138,6 +142,22 @@ func (s *Sink) createOwner(dir string, r ownerRecord) error {
 	}
 	if err != nil {
 		return fmt.Errorf("creating owner record: %w", err)
+	}
+	return nil
+}
+
+// removeOwnTries removes what processes of the job that were killed here left.
+func (s *Sink) removeOwnTries(dir, prefix string) error {
+	names, err := s.fs.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		if strings.HasPrefix(n, prefix) {
+			if err := s.fs.RemoveAll(s.fs.Join(dir, n)); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

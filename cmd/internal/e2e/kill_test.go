@@ -36,6 +36,10 @@ func killRun(t *testing.T, kills, events int) (*world, *outcome) {
 // killRunOptions are a killRun on other systems.
 type killRunOptions struct {
 	kills, events int
+	// life is how long a process lives at most before it is killed; 0: 2.2 s.
+	life time.Duration
+	// prepare is given the new world.
+	prepare func(w *world)
 	// sql changes the job's text; during does something to other systems while
 	// the job runs, before it is killed for the i-th time.
 	sql    func(string) string
@@ -45,6 +49,9 @@ type killRunOptions struct {
 func killRunOf(t *testing.T, o killRunOptions) (*world, *outcome) {
 	t.Helper()
 	kills, events := o.kills, o.events
+	if o.life == 0 {
+		o.life = 2200 * time.Millisecond
+	}
 	seed := *seedFlag
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
@@ -54,6 +61,9 @@ func killRunOf(t *testing.T, o killRunOptions) (*world, *outcome) {
 	began := time.Now()
 
 	w := newWorld(t)
+	if o.prepare != nil {
+		o.prepare(w)
+	}
 	var topics []string
 	for topic, n := range killTopics {
 		topics = append(topics, topic)
@@ -69,7 +79,7 @@ func killRunOf(t *testing.T, o killRunOptions) (*world, *outcome) {
 		text = o.sql(text)
 	}
 	job := w.file("kill.sql", text)
-	args := []string{"run", job, "-f", ddl, "--set", "OUT=" + w.lake, "--progress", "none"}
+	args := []string{"run", job, "-f", ddl, "--set", "OUT=" + w.outPath(), "--progress", "none"}
 
 	l, err := newLoad(events, killTopics, 40)
 	if err != nil {
@@ -90,7 +100,7 @@ func killRunOf(t *testing.T, o killRunOptions) (*world, *outcome) {
 			o.during(w, p, i)
 		}
 		// Anywhere from the middle of the recovery to seconds of work.
-		life := time.NewTimer(time.Duration(50+rng.IntN(2200)) * time.Millisecond)
+		life := time.NewTimer(50*time.Millisecond + time.Duration(rng.Int64N(int64(o.life))))
 		select {
 		case <-life.C:
 		case <-p.ended:
@@ -128,6 +138,9 @@ func killRunOf(t *testing.T, o killRunOptions) (*world, *outcome) {
 	}
 	checkLog(t, l, byTopic)
 	want := killOutcome(t, byTopic)
+	if w.fetch != nil {
+		w.fetch()
+	}
 	w.verify(want)
 
 	how := "every row exactly once"

@@ -27,6 +27,18 @@ type world struct {
 	dir, data, lake string
 	// env is added to each process's environment.
 	env []string
+	// out is where jobs write; "" is lake. fetch brings the tables from there to
+	// lake, where they are compared.
+	out   string
+	fetch func()
+}
+
+// outPath is the value of the jobs' variable OUT.
+func (w *world) outPath() string {
+	if w.out != "" {
+		return w.out
+	}
+	return w.lake
 }
 
 func newWorld(t testing.TB) *world {

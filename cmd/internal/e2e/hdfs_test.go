@@ -1,0 +1,254 @@
+//go:build services
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/connectors/conntest/oracle"
+	"github.com/millrace/millrace/connectors/conntest/services"
+	"github.com/millrace/millrace/connectors/hdfs"
+	githubevents "github.com/millrace/millrace/examples/github-events"
+	"github.com/millrace/millrace/storage/vfs"
+)
+
+// startHDFS starts a cluster for one test, with a proxy before its NameNode.
+func startHDFS(t *testing.T) (*services.HDFS, *services.HDFSProxy) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	t.Cleanup(cancel)
+	h, err := services.StartHDFS(ctx, services.HDFSOptions{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Close)
+	p, err := services.NewHDFSProxy(h.Addresses[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return h, p
+}
+
+// writeToHDFS makes the world's jobs write into a directory of the cluster.
+func (w *world) writeToHDFS(h *services.HDFS, addr, dir string) {
+	user := os.Getenv("USER")
+	if user == "" {
+		user = "root"
+	}
+	w.out = "hdfs://" + addr + dir
+	w.env = append(w.env, "HADOOP_USER_NAME="+user)
+	w.fetch = func() {
+		w.t.Helper()
+		fsys := hdfs.Open(hdfs.Config{Authority: h.Addresses[0], Addresses: h.Addresses, User: user, RPCTimeout: 30 * time.Second, RetryTimeout: time.Minute}, vfs.NewOS())
+		defer fsys.Close()
+		if err := os.RemoveAll(w.lake); err != nil {
+			w.t.Fatal(err)
+		}
+		if err := copyTree(fsys, dir, w.lake); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// copyTree copies a directory of HDFS to the local disk.
+func copyTree(fsys *hdfs.FS, from, to string) error {
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	infos, err := fsys.ListInfo(from)
+	if err != nil {
+		return err
+	}
+	for _, i := range infos {
+		src, dst := fsys.Join(from, i.Name()), filepath.Join(to, i.Name())
+		if i.IsDir() {
+			err = copyTree(fsys, src, dst)
+		} else {
+			err = copyFile(fsys, src, dst)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func copyFile(fsys *hdfs.FS, from, to string) error {
+	in, err := fsys.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	if cerr := out.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// TestKillIntoHDFS is TestKill with all tables in a real HDFS.
+func TestKillIntoHDFS(t *testing.T) {
+	h, _ := startHDFS(t)
+	killRunOf(t, killRunOptions{kills: 12, events: 8_000, life: 4 * time.Second, prepare: func(w *world) {
+		w.writeToHDFS(h, h.Addresses[0], "/lake")
+	}})
+}
+
+// githubWorld has the shipped job and a number of events in its topics.
+func githubWorld(t *testing.T, events int) (w *world, args []string) {
+	t.Helper()
+	w = newWorld(t)
+	b, err := githubevents.Files().ReadFile("job.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := w.file("job.sql", string(b))
+	lines := map[string]*strings.Builder{}
+	if err := githubevents.Generate(githubevents.Options{Events: events, Spoil: true}, func(e githubevents.Event) error {
+		if lines[e.Topic] == nil {
+			lines[e.Topic] = new(strings.Builder)
+		}
+		lines[e.Topic].Write(e.Value)
+		lines[e.Topic].WriteByte('\n')
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, topic := range githubevents.Topics {
+		w.run("topics", "create", topic).must(t, 0)
+		if lines[topic] != nil {
+			w.feed(strings.NewReader(lines[topic].String()), "topics", "produce", topic, "-i", "jsonl").must(t, 0)
+		}
+	}
+	ddl := w.ddl(githubevents.Topics[:]...)
+	return w, []string{"run", job, "-f", ddl, "--set", "BOUNDED=latest-offset", "--progress", "none", "--set"}
+}
+
+// sumsByDuckDB are the count and the sum of the rows' hashes of each table and
+// table partition.
+func sumsByDuckDB(t *testing.T, lake string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	tables, err := os.ReadDir(lake)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range tables {
+		dir := filepath.Join(lake, d.Name())
+		if len(tableFiles(t, dir)) == 0 {
+			continue
+		}
+		from := fmt.Sprintf("read_parquet(%s, hive_partitioning = true, hive_types_autocast = false)", oracle.Quote(filepath.Join(dir, "**", "*.parquet")))
+		columns := oracle.Query(t, "SELECT * FROM "+from+" LIMIT 0").Columns
+		group := "''"
+		if slices.Contains(columns, "dt") && slices.Contains(columns, "hr") {
+			group = "dt || ' ' || hr"
+		}
+		for _, r := range oracle.Query(t, "SELECT "+group+", count(*), CAST(sum(CAST(hash(t) AS HUGEINT)) AS VARCHAR) FROM "+from+" t GROUP BY ALL").Rows {
+			out[fmt.Sprintf("%s %v", d.Name(), r[0])] = fmt.Sprintf("%v rows, hash %v", r[1], r[2])
+		}
+	}
+	return out
+}
+
+// TestGitHubJobIntoHDFS runs the shipped job into HDFS and kills it with SIGKILL
+// before and after calls of each kind that change something there: the call is
+// sent or not, its answer arrives or not. Then the tables are those of a run
+// that nobody disturbed.
+func TestGitHubJobIntoHDFS(t *testing.T) {
+	const events = 4_000
+	clean, args := githubWorld(t, events)
+	clean.run(append(args, "OUT="+clean.lake)...).must(t, 0)
+	want := sumsByDuckDB(t, clean.lake)
+	if len(want) < 20 {
+		t.Fatalf("%d table partitions: %v", len(want), want)
+	}
+
+	h, proxy := startHDFS(t)
+	w, args := githubWorld(t, events)
+	w.writeToHDFS(h, proxy.Addr(), "/github")
+	args = append(args, "OUT="+w.out)
+	kills := map[string]int{}
+	// Where in a life the kill comes: at the first call of the kind, and
+	// further on.
+	for _, at := range []int{1, 7, 25} {
+		for _, method := range []string{"mkdirs", "create", "addBlock", "complete", "rename2", "delete"} {
+			for _, after := range []bool{false, true} {
+				if w.killAtCall(proxy, args, method, at, after) {
+					kills[fmt.Sprintf("%s after=%t", method, after)]++
+				}
+			}
+		}
+	}
+	w.run(args...).must(t, 0)
+	t.Logf("kills: %v", kills)
+	for _, method := range []string{"mkdirs", "create", "addBlock", "complete", "rename2"} {
+		for _, after := range []bool{false, true} {
+			if k := fmt.Sprintf("%s after=%t", method, after); kills[k] == 0 {
+				t.Errorf("no kill at %s", k)
+			}
+		}
+	}
+	w.run("ledger", "show", "--check").must(t, 0)
+	w.fetch()
+	got := sumsByDuckDB(t, w.lake)
+	keys := slices.Sorted(maps.Keys(want))
+	for k := range got {
+		if want[k] == "" {
+			keys = append(keys, k)
+		}
+	}
+	for _, k := range keys {
+		if got[k] != want[k] {
+			t.Errorf("%s: %q, want %q", k, got[k], want[k])
+		}
+	}
+	t.Logf("%d table partitions are equal", len(want))
+}
+
+// killAtCall runs the job and kills it at the n-th call of a method, before the
+// call is handed on or before its answer is. It reports whether the call came.
+func (w *world) killAtCall(proxy *services.HDFSProxy, args []string, method string, n int, after bool) bool {
+	w.t.Helper()
+	var mu sync.Mutex
+	var p *process
+	killed, seen := false, 0
+	started := make(chan struct{})
+	proxy.Watch(func(m string, answered bool) {
+		if m != method || answered != after {
+			return
+		}
+		<-started
+		mu.Lock()
+		defer mu.Unlock()
+		if seen++; seen == n {
+			killed = true
+			p.kill()
+		}
+	})
+	defer proxy.Watch(nil)
+	p = w.start(args...)
+	close(started)
+	code := p.wait()
+	mu.Lock()
+	defer mu.Unlock()
+	if !killed && code != 0 {
+		w.t.Fatalf("the run ended with %d\n%s", code, p.stderr.String())
+	}
+	return killed
+}
