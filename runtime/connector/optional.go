@@ -74,3 +74,18 @@ type Settler interface {
 	// cheap: records are dropped in batches. An error costs space, nothing else.
 	Settled(ctx context.Context, id ArtifactID) error
 }
+
+// SinkExplainer is a Sink that can say how it keeps its guarantee with the table
+// that it found.
+type SinkExplainer interface {
+	// ExplainSink has a few sentences for people, such as the commit method and why
+	// it was chosen.
+	ExplainSink() []string
+}
+
+// UnknownExplainer is a Sink that can say why Resolve answered Unknown, and what a
+// person can do about it.
+type UnknownExplainer interface {
+	// ExplainUnknown is a sentence, or "".
+	ExplainUnknown(a Artifact) string
+}

@@ -1,0 +1,286 @@
+package clickhouse
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync/atomic"
+
+	chproto "github.com/ClickHouse/ch-go/proto"
+	ch "github.com/ClickHouse/clickhouse-go/v2"
+	chcolumn "github.com/ClickHouse/clickhouse-go/v2/lib/column"
+
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/storage/vfs"
+)
+
+// Publish implements connector.Committer: one INSERT a block, in order.
+func (s *sink) Publish(ctx context.Context, as []connector.Artifact) []error {
+	errs := make([]error, len(as))
+	// Invariant 9: a process whose job was taken over publishes nothing.
+	stopped := s.staging.owned()
+	for i, a := range as {
+		if stopped == nil {
+			stopped = ctx.Err()
+		}
+		if stopped != nil {
+			// In order: what follows a failure is not published before it.
+			errs[i] = fmt.Errorf("publishing %s: not tried: %w", a.Header.ID, stopped)
+			continue
+		}
+		if err := s.publish(ctx, a); err != nil {
+			errs[i] = fmt.Errorf("publishing %s: %w", a.Header.ID, err)
+			if stopped = err; errors.Is(err, connector.ErrRefused) {
+				// That block is bad; the next one may be good. Its error is the
+				// cause of nothing else.
+				stopped = nil
+			}
+		}
+	}
+	return errs
+}
+
+func (s *sink) publish(ctx context.Context, a connector.Artifact) error {
+	p, err := decodePayload(a.Payload)
+	if err != nil {
+		return err
+	}
+	release, err := s.hold(ctx, a.Header.ID.String())
+	if err != nil {
+		return err
+	}
+	defer release()
+	path, state, err := s.staging.find(a.Header.ID)
+	if err != nil {
+		return err
+	}
+	switch state {
+	case suffixDone:
+		return nil
+	case suffixVoid:
+		return errors.New("it was discarded")
+	case "":
+		return errors.New("its sealed block is not in " + s.staging.lane(a.Header.ID))
+	case suffixTried:
+		// Sent before, and nobody knows what came of it.
+		outcome, err := s.lookFor(ctx, a, p)
+		switch {
+		case err != nil:
+			return err
+		case outcome == connector.Published:
+			_, err := s.staging.mark(path, suffixTried, suffixDone)
+			return err
+		case outcome == connector.Unknown:
+			return errors.New(s.ExplainUnknown(a))
+		}
+	}
+	if err := s.breathe(ctx); err != nil {
+		return err
+	}
+	return s.send(ctx, a, path, state == suffixTried)
+}
+
+// send reads a sealed block and inserts it.
+func (s *sink) send(ctx context.Context, a connector.Artifact, path string, again bool) error {
+	id := a.Header.ID.String()
+	block, err := s.readBlock(path, a)
+	if err != nil {
+		return err
+	}
+	if !again {
+		if path, err = s.staging.mark(path, suffixSealed, suffixTried); err != nil {
+			return err
+		}
+	}
+	wrote, sent, err := s.insert(ctx, id, block)
+	if err != nil {
+		return s.failed(ctx, a, path, block, again, sent, err)
+	}
+	if err := s.acknowledged(ctx, a, wrote, again); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.slow.refused = 0
+	s.mu.Unlock()
+	_, err = s.staging.mark(path, suffixTried, suffixDone)
+	return err
+}
+
+// sealedBlock is a sealed block in memory.
+type sealedBlock struct {
+	head    sealedHead
+	columns [][]byte
+}
+
+func (s *sink) readBlock(path string, a connector.Artifact) (*sealedBlock, error) {
+	file, err := vfs.ReadFile(s.fs, path)
+	if errors.Is(err, vfs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s is gone", connector.ErrFenced, path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading sealed block: %w", err)
+	}
+	b := &sealedBlock{}
+	if b.head, b.columns, err = decodeSealed(file); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if b.head.id != a.Header.ID.String() || b.head.rows != a.Header.Rows {
+		return nil, fmt.Errorf("%s holds block %s of %d rows, not %s of %d", path, b.head.id, b.head.rows, a.Header.ID, a.Header.Rows)
+	}
+	return b, nil
+}
+
+// errChanged says that a column is no longer of the type that the block has.
+var errChanged = errors.New("the table's columns have changed since the block was sealed")
+
+// insert sends a block in one INSERT. wrote is the number of rows that the server
+// acknowledged, sent reports whether any of the block left this process.
+func (s *sink) insert(ctx context.Context, id string, b *sealedBlock) (wrote int64, sent bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.request)
+	defer cancel()
+	settings := maps.Clone(s.server.settings)
+	switch {
+	case s.server.tokens:
+		// Always: by content alone, equal blocks of two artefacts would be one.
+		settings["insert_deduplication_token"] = id
+	case s.binding().artifact == nil:
+		settings["insert_deduplicate"] = 0
+	}
+	// Servers say what they wrote in the one way or the other.
+	var events, progress atomic.Int64
+	defer func() { wrote = max(events.Load(), progress.Load()) }()
+	ctx = ch.Context(ctx, ch.WithQueryID(id), ch.WithSettings(settings),
+		ch.WithProgress(func(p *ch.Progress) { progress.Add(int64(p.WroteRows)) }),
+		ch.WithProfileEvents(func(list []ch.ProfileEvent) {
+			for i := range list {
+				if list[i].Name == "InsertedRows" {
+					events.Add(list[i].Value)
+				}
+			}
+		}))
+	names := make([]string, len(b.head.columns))
+	for i, c := range b.head.columns {
+		names[i] = quoteName(c.name)
+	}
+	batch, err := s.server.conn.PrepareBatch(ctx, "INSERT INTO "+s.server.name()+" ("+strings.Join(names, ", ")+")")
+	if err != nil {
+		return 0, false, fmt.Errorf("beginning the INSERT: %w", err)
+	}
+	if err := fill(batch.Columns(), b); err != nil {
+		_ = batch.Abort()
+		return 0, false, err
+	}
+	if err := batch.Send(); err != nil {
+		return 0, true, fmt.Errorf("sending the block: %w", err)
+	}
+	return 0, true, nil
+}
+
+// fill loads the driver's columns with the sealed bytes, which are in the form in
+// which the server would send them.
+func fill(cols []chcolumn.Interface, b *sealedBlock) error {
+	if len(cols) != len(b.columns) {
+		return fmt.Errorf("%w: %d instead of %d", errChanged, len(cols), len(b.columns))
+	}
+	for i, c := range cols {
+		h := b.head.columns[i]
+		if c.Name() != h.name || !sameType(string(c.Type()), h.typ) {
+			return fmt.Errorf("%w: column %s is %s, was %s", errChanged, c.Name(), c.Type(), h.typ)
+		}
+		r := chproto.NewReader(bytes.NewReader(b.columns[i]))
+		if x, ok := c.(chcolumn.CustomSerialization); ok {
+			if err := x.ReadStatePrefix(r); err != nil {
+				return fmt.Errorf("column %s: %w", h.name, err)
+			}
+		}
+		if err := c.Decode(r, int(b.head.rows)); err != nil {
+			return fmt.Errorf("column %s: %w", h.name, err)
+		}
+	}
+	return nil
+}
+
+// sameType compares two texts of a type without regard to spaces.
+func sameType(a, b string) bool {
+	return a == b || strings.ReplaceAll(a, " ", "") == strings.ReplaceAll(b, " ", "")
+}
+
+// failed says what an error of an INSERT means.
+func (s *sink) failed(ctx context.Context, a connector.Artifact, path string, b *sealedBlock, again, sent bool, err error) error {
+	class := classOf(err)
+	if errors.Is(err, errChanged) {
+		class = classSchema
+	}
+	s.mu.Lock()
+	if class == classPressure {
+		s.slow.refused++
+	} else {
+		s.slow.refused = 0
+	}
+	s.mu.Unlock()
+	wrapped := &serverError{err: err, class: class, table: s.location()}
+	if again || !sent && class == classUnknown && !isAnswer(err) && ctx.Err() != nil {
+		// What the first try did is not known: a refusal of the second says
+		// nothing of the first. Invariant 3.
+		return wrapped
+	}
+	refused := class == classData || class == classSchema
+	if sent && class == classUnknown {
+		return wrapped
+	}
+	// The server answered before it took anything, or refused the only part.
+	if _, merr := s.staging.mark(path, suffixTried, suffixSealed); merr != nil {
+		return errors.Join(wrapped, merr)
+	}
+	if !refused {
+		return wrapped
+	}
+	if class == classData {
+		if ferr := s.findBad(ctx, b); ferr != nil {
+			return errors.Join(wrapped, ferr)
+		}
+	}
+	return fmt.Errorf("%w: %w", connector.ErrRefused, wrapped)
+}
+
+func isAnswer(err error) bool {
+	var e *ch.Exception
+	return errors.As(err, &e)
+}
+
+// acknowledged compares what the server says with what was sent. A nil error of
+// the driver alone proves nothing: a table that is dropped meanwhile swallows the
+// block.
+func (s *sink) acknowledged(ctx context.Context, a connector.Artifact, wrote int64, again bool) error {
+	b := s.binding()
+	s.mu.Lock()
+	before := s.load.identity
+	s.mu.Unlock()
+	if err := s.look(ctx); err != nil {
+		return fmt.Errorf("the block was sent: %w", err)
+	}
+	s.mu.Lock()
+	changed := s.load.identity != before
+	s.mu.Unlock()
+	rows := a.Header.Rows
+	if !changed && (wrote == rows || again && wrote == 0) {
+		return nil
+	}
+	if b.countable() {
+		n, err := s.count(ctx, a)
+		if err == nil && n == rows {
+			return nil
+		}
+		if err == nil {
+			err = fmt.Errorf("the table has %d rows of the block, which has %d", n, rows)
+		}
+		return err
+	}
+	if changed {
+		return fmt.Errorf("table %s was dropped or replaced while a block was inserted", s.location())
+	}
+	return fmt.Errorf("the server acknowledged %d rows of a block of %d", wrote, rows)
+}

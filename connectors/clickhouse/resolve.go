@@ -1,0 +1,235 @@
+package clickhouse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/millrace/millrace/runtime/connector"
+)
+
+// Resolve implements connector.Committer.
+func (s *sink) Resolve(ctx context.Context, as []connector.Artifact) ([]connector.Outcome, error) {
+	out := make([]connector.Outcome, len(as))
+	for i, a := range as {
+		if err := ctx.Err(); err != nil {
+			return out, err
+		}
+		p, err := decodePayload(a.Payload)
+		if err == nil {
+			out[i], err = s.resolve(ctx, a, p)
+		}
+		if err != nil {
+			return out, fmt.Errorf("resolving %s: %w", a.Header.ID, err)
+		}
+	}
+	return out, nil
+}
+
+func (s *sink) resolve(ctx context.Context, a connector.Artifact, p payload) (connector.Outcome, error) {
+	release, err := s.hold(ctx, a.Header.ID.String())
+	if err != nil {
+		return connector.Unknown, err
+	}
+	defer release()
+	path, state, err := s.staging.find(a.Header.ID)
+	if err != nil {
+		return connector.Unknown, err
+	}
+	switch state {
+	case suffixSealed:
+		return connector.Sealed, nil
+	case suffixDone:
+		return connector.Published, nil
+	case suffixVoid:
+		return connector.Absent, nil
+	case "":
+		return s.withoutBlock(ctx, a, p)
+	}
+	outcome, err := s.lookFor(ctx, a, p)
+	if err == nil && outcome == connector.Published {
+		_, err = s.staging.mark(path, suffixTried, suffixDone)
+	}
+	return outcome, err
+}
+
+// withoutBlock resolves an artefact whose file is gone.
+func (s *sink) withoutBlock(ctx context.Context, a connector.Artifact, p payload) (connector.Outcome, error) {
+	if !s.binding().countable() {
+		s.explain(a, fmt.Sprintf("the sealed block is not in %s, and the table has no column %s to look for its rows", s.staging.lane(a.Header.ID), artifactColumn))
+		return connector.Unknown, nil
+	}
+	outcome, err := s.lookFor(ctx, a, p)
+	if outcome == connector.Sealed {
+		outcome = connector.Absent
+	}
+	return outcome, err
+}
+
+func (s *sink) explain(a connector.Artifact, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reasons[a.Header.ID.String()] = why
+}
+
+// lookFor finds what became of a block that was sent. First its query must be
+// over: what is still running can still commit.
+func (s *sink) lookFor(ctx context.Context, a connector.Artifact, p payload) (connector.Outcome, error) {
+	if err := s.end(ctx, a.Header.ID.String()); err != nil {
+		return connector.Unknown, fmt.Errorf("ending the INSERT that may still run: %w", err)
+	}
+	b := s.binding()
+	if b.countable() {
+		n, err := s.count(ctx, a)
+		switch {
+		case err != nil:
+			return connector.Unknown, err
+		case n == p.rows:
+			return connector.Published, nil
+		case n == 0:
+			return connector.Sealed, nil
+		}
+		s.explain(a, fmt.Sprintf("table %s has %d rows whose %s is the block's id, and the block has %d: remove them (ALTER TABLE %s DELETE WHERE %s = %s), then resume",
+			s.location(), n, artifactColumn, p.rows, s.server.name(), artifactColumn, quoteText(a.Header.ID.String())))
+		return connector.Unknown, nil
+	}
+	if b.method != methodToken {
+		return connector.Sealed, nil // at least once
+	}
+	return s.within(ctx, a)
+}
+
+// within decides whether the table still remembers the block, if it ever had it.
+func (s *sink) within(ctx context.Context, a connector.Artifact) (connector.Outcome, error) {
+	path, state, err := s.staging.find(a.Header.ID)
+	if err != nil || state == "" {
+		return connector.Unknown, err
+	}
+	block, err := s.readBlock(path, a)
+	if err != nil {
+		return connector.Unknown, err
+	}
+	l, err := s.server.load(ctx, s.binding().def)
+	if err != nil {
+		return connector.Unknown, fmt.Errorf("looking at the parts of %s: %w", s.location(), err)
+	}
+	d := s.binding().def
+	blocks, seconds := l.blocks-block.head.partsBefore, l.now-block.head.sealedAt
+	switch {
+	case blocks < 0, blocks >= d.window/2:
+		s.explain(a, s.decide(path, fmt.Sprintf("up to %d blocks were written to table %s since it was sent, and the table remembers %d, so that it could come twice", max(blocks, 0), s.location(), d.window)))
+	case d.windowSeconds > 0 && seconds >= d.windowSeconds/2:
+		s.explain(a, s.decide(path, fmt.Sprintf("it was sent %d s ago, and table %s remembers blocks for %d s", seconds, s.location(), d.windowSeconds)))
+	default:
+		return connector.Sealed, nil
+	}
+	return connector.Unknown, nil
+}
+
+// decide says how a person ends the doubt.
+func (s *sink) decide(path, why string) string {
+	stem := path[:len(path)-len(suffixTried)]
+	return why + fmt.Sprintf("; look whether its rows are in the table, then rename %s to %s if they are, or to %s if not, and resume; column %s (%s) ends such doubts for later blocks",
+		path, stem+suffixDone, stem+suffixSealed, artifactColumn, s.server.alterArtifact())
+}
+
+// count is the number of rows of a block in the table.
+func (s *sink) count(ctx context.Context, a connector.Artifact) (int64, error) {
+	if s.binding().def.replicated() {
+		if err := s.server.exec(ctx, "SYSTEM SYNC REPLICA "+s.server.name()); err != nil {
+			return 0, fmt.Errorf("waiting for the replica: %w", err)
+		}
+	}
+	var n uint64
+	err := s.server.bounded(ctx, func(ctx context.Context) error {
+		return s.server.conn.QueryRow(ctx, "SELECT count() FROM "+s.server.name()+" WHERE "+artifactColumn+" = "+quoteText(a.Header.ID.String())).Scan(&n)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("counting the rows of the block: %w", err)
+	}
+	return int64(n), nil
+}
+
+// endPoll is how often the server is asked whether a query is over.
+const endPoll = 50 * time.Millisecond
+
+// end stops an INSERT that may still run, by its query id, and waits until it is
+// gone. Invariant 3: looking comes after.
+func (s *sink) end(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.request)
+	defer cancel()
+	for first := true; ; first = false {
+		var n uint64
+		err := s.server.conn.QueryRow(ctx, "SELECT count() FROM system.processes WHERE query_id = "+quoteText(id)).Scan(&n)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return nil
+		}
+		if first {
+			if err := s.server.conn.Exec(ctx, "KILL QUERY WHERE query_id = "+quoteText(id)+" ASYNC"); err != nil {
+				return err
+			}
+		}
+		t := time.NewTimer(endPoll)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+var errPublished = errors.New("it is published")
+
+// Discard implements connector.Committer.
+func (s *sink) Discard(ctx context.Context, as []connector.Artifact) error {
+	for _, a := range as {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p, err := decodePayload(a.Payload)
+		if err == nil {
+			err = s.discard(ctx, a, p)
+		}
+		if err != nil {
+			return fmt.Errorf("discarding %s: %w", a.Header.ID, err)
+		}
+	}
+	return nil
+}
+
+func (s *sink) discard(ctx context.Context, a connector.Artifact, p payload) error {
+	release, err := s.hold(ctx, a.Header.ID.String())
+	if err != nil {
+		return err
+	}
+	defer release()
+	path, state, err := s.staging.find(a.Header.ID)
+	if err != nil {
+		return err
+	}
+	switch state {
+	case suffixVoid:
+		return nil
+	case suffixDone:
+		return errPublished
+	case suffixTried:
+		return errors.New("it was sent, and may be published")
+	case "":
+		outcome, err := s.withoutBlock(ctx, a, p)
+		if err == nil && outcome != connector.Absent {
+			err = fmt.Errorf("its outcome is %s", outcome)
+		}
+		return err
+	}
+	next, err := s.staging.mark(path, suffixSealed, suffixVoid)
+	if err != nil {
+		return err
+	}
+	// Discarded stays discarded: a crash must not bring the name back.
+	return s.fs.SyncDir(s.fs.Dir(next))
+}

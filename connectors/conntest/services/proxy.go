@@ -1,0 +1,232 @@
+package services
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"sync"
+)
+
+// FaultKind is what a Proxy does to a connection.
+type FaultKind uint8
+
+const (
+	// LoseReply: what the client has sent arrives; the answer does not, and the
+	// client sees its connection closed. The server sees nothing of it.
+	LoseReply FaultKind = iota
+	// CutRequest: the connection is closed on both sides in the middle of what the
+	// client sends.
+	CutRequest
+	// Hang: what the client has sent arrives; the answer never does, and nothing
+	// is closed.
+	Hang
+)
+
+// Fault befalls one connection, once it has sent After bytes in all.
+type Fault struct {
+	Kind  FaultKind
+	After int64
+}
+
+// Proxy is a TCP proxy before a server: at the same address over all of the
+// server's restarts, and with faults on request. The server never sees a
+// connection that was reset.
+type Proxy struct {
+	target string
+	l      net.Listener
+
+	mu      sync.Mutex
+	faults  []Fault
+	struck  int
+	changed chan struct{}
+	open    map[*proxied]bool
+	refuse  bool
+	closed  bool
+}
+
+// StartProxy listens on a free loopback port.
+func StartProxy(target string) (*Proxy, error) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("starting a proxy: %w", err)
+	}
+	p := &Proxy{target: target, l: l, open: map[*proxied]bool{}, changed: make(chan struct{})}
+	go p.serve()
+	return p, nil
+}
+
+// Addr is where clients connect.
+func (p *Proxy) Addr() string { return p.l.Addr().String() }
+
+// Break gives faults to the next connections that send enough, one each.
+func (p *Proxy) Break(faults ...Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults = append(p.faults, faults...)
+}
+
+// Refuse closes all connections and takes no more until it is called with false.
+func (p *Proxy) Refuse(on bool) {
+	p.mu.Lock()
+	p.refuse = on
+	p.mu.Unlock()
+	if on {
+		p.CloseAll()
+	}
+}
+
+// Struck is how many faults have befallen connections, and a channel that is
+// closed at the next one.
+func (p *Proxy) Struck() (int, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.struck, p.changed
+}
+
+// CloseAll closes every connection.
+func (p *Proxy) CloseAll() {
+	p.mu.Lock()
+	var open []*proxied
+	for c := range p.open {
+		open = append(open, c)
+	}
+	p.mu.Unlock()
+	for _, c := range open {
+		c.close()
+	}
+}
+
+// Close ends the proxy and its connections.
+func (p *Proxy) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	err := p.l.Close()
+	p.CloseAll()
+	return err
+}
+
+func (p *Proxy) serve() {
+	for {
+		client, err := p.l.Accept()
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		refuse := p.refuse || p.closed
+		p.mu.Unlock()
+		var server net.Conn
+		if !refuse {
+			server, err = net.Dial("tcp4", p.target)
+		}
+		if refuse || err != nil {
+			client.Close()
+			continue
+		}
+		c := &proxied{p: p, client: client, server: server}
+		p.mu.Lock()
+		p.open[c] = true
+		p.mu.Unlock()
+		go c.up()
+		go c.down()
+	}
+}
+
+// proxied is one connection.
+type proxied struct {
+	p              *Proxy
+	client, server net.Conn
+
+	mu    sync.Mutex
+	sent  int64
+	fault *Fault // that has befallen it
+}
+
+func (c *proxied) close() {
+	c.client.Close()
+	// A plain close: what the client did is not the server's to see as a reset.
+	c.server.Close()
+	c.p.mu.Lock()
+	delete(c.p.open, c)
+	c.p.mu.Unlock()
+}
+
+// strike takes a fault for the connection when one is due.
+func (c *proxied) strike(sent int64) *Fault {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	for i, f := range c.p.faults {
+		if sent >= f.After {
+			c.p.faults = append(c.p.faults[:i], c.p.faults[i+1:]...)
+			c.p.struck++
+			close(c.p.changed)
+			c.p.changed = make(chan struct{})
+			return &f
+		}
+	}
+	return nil
+}
+
+func (c *proxied) up() {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := c.client.Read(buf)
+		if n > 0 {
+			c.mu.Lock()
+			c.sent += int64(n)
+			if c.fault == nil {
+				c.fault = c.strike(c.sent)
+			}
+			f := c.fault
+			c.mu.Unlock()
+			if f != nil && f.Kind == CutRequest {
+				c.close()
+				return
+			}
+			if _, werr := c.server.Write(buf[:n]); werr != nil {
+				c.close()
+				return
+			}
+		}
+		if err != nil {
+			c.mu.Lock()
+			f := c.fault
+			c.mu.Unlock()
+			// A server whose answer nobody hears goes on.
+			if f == nil {
+				c.close()
+			}
+			return
+		}
+	}
+}
+
+func (c *proxied) down() {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := c.server.Read(buf)
+		c.mu.Lock()
+		f := c.fault
+		c.mu.Unlock()
+		switch {
+		case n > 0 && f != nil && f.Kind == LoseReply:
+			c.client.Close()
+			_, _ = io.Copy(io.Discard, c.server)
+			c.close()
+			return
+		case n > 0 && f != nil && f.Kind == Hang:
+			_, _ = io.Copy(io.Discard, c.server)
+			c.close()
+			return
+		case n > 0:
+			if _, werr := c.client.Write(buf[:n]); werr != nil {
+				c.close()
+				return
+			}
+		}
+		if err != nil {
+			c.close()
+			return
+		}
+	}
+}
