@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/millrace/millrace/connectors/blackhole"
+	"github.com/millrace/millrace/connectors/clickhouse"
 	"github.com/millrace/millrace/connectors/datagen"
 	"github.com/millrace/millrace/connectors/filesystem"
 	"github.com/millrace/millrace/connectors/format"
@@ -31,6 +32,9 @@ type Deps struct {
 	// FS is the filesystem of connector 'filesystem', and where files on their
 	// way to HDFS lie; nil: the system's.
 	FS vfs.FS
+	// StagingDir is where blocks on their way to ClickHouse lie, a folder of the
+	// data directory; "": tables of 'clickhouse' can be checked and not written.
+	StagingDir string
 	// Pools are shared by all Parquet files being written; nil: new ones.
 	Pools *parquetfmt.Pools
 	// Clock paces connector 'datagen'; nil: the system's.
@@ -44,8 +48,8 @@ type Deps struct {
 // a file format and belongs to connector 'filesystem'.
 func Formats() []format.Format { return []format.Format{jsonfmt.Format{}, csvfmt.Format{}} }
 
-// Registry returns the built-in connectors: log, kafka, filesystem, hive, datagen,
-// print and blackhole.
+// Registry returns the built-in connectors: log, kafka, filesystem, hive,
+// clickhouse, datagen, print and blackhole.
 func Registry(d Deps) (*connector.Registry, error) {
 	if d.FS == nil {
 		d.FS = vfs.NewOS()
@@ -62,6 +66,7 @@ func Registry(d Deps) (*connector.Registry, error) {
 		kafka.New(Formats()...),
 		files,
 		hive.New(files),
+		clickhouse.New(d.FS, d.StagingDir),
 		datagen.New(d.Clock),
 		print.New(d.Stdout, d.Stderr),
 		blackhole.New(),

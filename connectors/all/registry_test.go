@@ -31,6 +31,7 @@ func TestBuiltIns(t *testing.T) {
 		formats      string
 	}{
 		"blackhole":  {sink: true},
+		"clickhouse": {sink: true},
 		"datagen":    {source: true},
 		"filesystem": {source: true, sink: true, formats: "csv,json,parquet"},
 		"hive":       {sink: true, formats: "parquet"},

@@ -199,6 +199,9 @@ func fill(cols []chcolumn.Interface, b *sealedBlock) error {
 		if err := c.Decode(r, int(b.head.rows)); err != nil {
 			return fmt.Errorf("column %s: %w", h.name, err)
 		}
+		if _, err := r.ReadByte(); err == nil {
+			return fmt.Errorf("column %s: bytes are left behind its %d rows", h.name, b.head.rows)
+		}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	_ "embed" // the page
 	"errors"
 	"fmt"
 	"net/url"
@@ -10,6 +11,9 @@ import (
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/vfs"
 )
+
+//go:embed page.md
+var page string
 
 // Option keys.
 const (
@@ -57,11 +61,9 @@ type Connector struct {
 // files only.
 func New(fsys vfs.FS, staging string) *Connector {
 	return &Connector{fs: fsys, staging: staging, spec: connector.Spec{
-		Name:    "clickhouse",
-		Summary: "Tables of a ClickHouse server.",
-		Doc: "Rows are converted to the table's own types, each value checked: what does not fit exactly is a dead letter with the column's name, never another value. " +
-			"They are sealed as native blocks, on this machine's disk, before the ledger names them; one INSERT sends one block of one table partition, so that readers see all of its rows or none.\n\n" +
-			"An INSERT whose answer is lost is sent again: the same bytes under the same token, which the server knows.",
+		Name:        "clickhouse",
+		Summary:     "Tables of a ClickHouse server.",
+		Doc:         strings.TrimSpace(page),
 		Sink:        true,
 		Options:     options(),
 		Changelog:   connector.InsertOnly,
@@ -85,7 +87,8 @@ func options() []connector.Option {
 		{Key: keyPassword, Type: connector.OptString, Secret: true, Doc: "The user's password."},
 		{Key: keyGuarantee, Type: connector.OptEnum, Enum: []string{exactlyOnce, atLeastOnce}, Default: exactlyOnce,
 			Doc: "`exactly-once` refuses a table for which no method gives it; `at-least-once` sends a block again after a lost answer, whatever the table."},
-		{Key: keyMethod, Type: connector.OptEnum, Enum: []string{methodAuto, methodToken, methodColumn, methodReplace, methodUpsert}, Default: methodAuto, Check: checkMethod,
+		{Key: keyMethod, Type: connector.OptEnum, Enum: []string{methodAuto, methodToken, methodColumn, methodUpsert}, Default: methodAuto,
+			Refused: map[string]string{methodReplace: "not_yet: method replace; use token or column"},
 			Doc: "How a block is kept from coming twice: `token` (deduplication by the server), `column` (by looking for its id in column `_mr_artifact`), `upsert` (a ReplacingMergeTree merges the copies; at least once), " +
 				"or `auto`: the first of token and column that the table allows."},
 		{Key: keyFlushBytes, Type: connector.OptBytes, Default: "32MB", Doc: "A block is sealed when it has this size."},
@@ -102,13 +105,6 @@ func options() []connector.Option {
 		{Key: keyRequest, Type: connector.OptDuration, Default: "2 min", Doc: "How long one INSERT may take before its outcome counts as unknown and is looked for."},
 		{Key: keySettings, Type: connector.OptString, Doc: "Settings of the server for each INSERT, e.g. `settings.insert_quorum` = '2'."},
 	}
-}
-
-func checkMethod(s string) error {
-	if s == methodReplace {
-		return errors.New("not_yet: method replace; use token or column")
-	}
-	return nil
 }
 
 // ownSettings are the settings that the sink itself decides.

@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	chcolumn "github.com/ClickHouse/clickhouse-go/v2/lib/column"
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/millrace/millrace/runtime/connector"
@@ -244,7 +246,25 @@ func bindColumn(col connector.Column, d *definition, s *server) (*column, error)
 	if err != nil {
 		return nil, err
 	}
-	return newColumn(col.Type, ch, s.timeZone)
+	c, err := newColumn(col.Type, ch, s.timeZone)
+	if err != nil {
+		return nil, err
+	}
+	return c, driverKnows(have.typ)
+}
+
+// driverKnows tries whether the driver can make a column of a type: later it would
+// do so on a goroutine of its own, where it panics over some texts.
+func driverKnows(typ string) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("not_yet: type %s, which the driver cannot read: %v", typ, r)
+		}
+	}()
+	if _, err := chcolumn.Type(typ).Column("x", &chcolumn.ServerContext{Timezone: time.UTC}); err != nil {
+		return fmt.Errorf("not_yet: type %s: %w", typ, err)
+	}
+	return nil
 }
 
 // nearest names a column that differs in case alone.

@@ -61,6 +61,11 @@ func (r *Run) addSink(ctx context.Context, n *graph.Node, op *graph.Sink) error 
 		return fmt.Errorf("opening table %s: %w", name, err)
 	}
 	r.tables[name], r.nodes[n.ID] = t, t
+	if x, ok := t.sink.(connector.SinkExplainer); ok {
+		for _, line := range x.ExplainSink() {
+			r.notice("table %s: %s", name, line)
+		}
+	}
 	if pc, ok := t.sink.(connector.PartitionCommitter); ok {
 		if p := pc.CommitPolicy(); p.Trigger != connector.NoCommit {
 			t.closer = newCloser(r.book, fact, pc, p, r.clock, r.deps.Log)

@@ -220,6 +220,9 @@ func (o *output) ambiguous(intents []*ledger.Intent, id connector.ArtifactID, go
 		for i := range in.Artifacts {
 			if in.Artifacts[i].Header.ID == id {
 				e.Intents = append(e.Intents, in)
+				if x, ok := o.cfg.Sink.(connector.UnknownExplainer); ok && !gone {
+					e.Why = x.ExplainUnknown(in.Artifacts[i])
+				}
 			}
 		}
 	}

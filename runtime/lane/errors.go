@@ -68,6 +68,8 @@ type AmbiguousError struct {
 	// explains it. Partly: the sink refused a part after others, which share
 	// records with it, were published. Neither: the sink cannot say now.
 	Gone, Partly bool
+	// Why is the sink's own sentence on why it cannot say, and what to do; or "".
+	Why string
 }
 
 func (e *AmbiguousError) Error() string {
@@ -93,6 +95,9 @@ func (e *AmbiguousError) Error() string {
 		for k := range in.Inputs {
 			fmt.Fprintf(&b, " (partition %d offsets %s)", in.Inputs[k].Partition, in.Inputs[k].Offsets)
 		}
+	}
+	if e.Why != "" {
+		b.WriteString(": " + e.Why)
 	}
 	if e.Gone {
 		b.WriteString("; resume with --rebuild to write these offsets again")

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,11 @@ import (
 // connectors is the registry of this program.
 func connectors(log *client.Client, fsys vfs.FS) (*connector.Registry, error) {
 	return all.Registry(all.Deps{Log: log, FS: fsys})
+}
+
+// connectors is the registry of a program that owns its data directory.
+func (e *Env) connectors(log *client.Client, fsys vfs.FS) (*connector.Registry, error) {
+	return all.Registry(all.Deps{Log: log, FS: fsys, StagingDir: filepath.Join(e.data, "staging")})
 }
 
 func connectorsCommand(e *Env) *cobra.Command {

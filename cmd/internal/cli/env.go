@@ -128,7 +128,7 @@ func (e *Env) api(ctx context.Context, command string) (api control.API, close f
 		if !errors.Is(err, control.ErrNoOwner) {
 			return err
 		}
-		n, err := e.openOnce(ctx, command, connectors, true)
+		n, err := e.openOnce(ctx, command, e.connectors, true)
 		if err == nil {
 			api, close = n, n.Close
 			return nil
@@ -144,7 +144,7 @@ func (e *Env) api(ctx context.Context, command string) (api control.API, close f
 
 // open makes this process the owner of the data directory.
 func (e *Env) open(ctx context.Context, command string) (*node.Node, error) {
-	return e.openWith(ctx, command, connectors)
+	return e.openWith(ctx, command, e.connectors)
 }
 
 // openWith is open with other connectors.

@@ -135,7 +135,7 @@ func (e *Env) openLog(ctx context.Context, command string) (*node.Node, *topiclo
 	var store *topiclog.Store
 	n, err := e.openWith(ctx, command, func(log *client.Client, fsys vfs.FS) (*connector.Registry, error) {
 		store = log.Store()
-		return connectors(log, fsys)
+		return e.connectors(log, fsys)
 	})
 	return n, store, err
 }
