@@ -95,7 +95,7 @@ func (s *sink) send(ctx context.Context, a connector.Artifact, path string, agai
 			return err
 		}
 	}
-	wrote, sent, err := s.insert(ctx, id, block)
+	wrote, sent, err := s.insert(ctx, s.server.name(), id, block)
 	if err != nil {
 		return s.failed(ctx, a, path, block, again, sent, err)
 	}
@@ -136,13 +136,15 @@ func (s *sink) readBlock(path string, a connector.Artifact) (*sealedBlock, error
 // errChanged says that a column is no longer of the type that the block has.
 var errChanged = errors.New("the table's columns have changed since the block was sealed")
 
-// insert sends a block in one INSERT. wrote is the number of rows that the server
+// insert sends a block in one INSERT; id is its token and query id, "" for rows that
+// are only tried. wrote is the number of rows that the server
 // acknowledged, sent reports whether any of the block left this process.
-func (s *sink) insert(ctx context.Context, id string, b *sealedBlock) (wrote int64, sent bool, err error) {
+func (s *sink) insert(ctx context.Context, table, id string, b *sealedBlock) (wrote int64, sent bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.request)
 	defer cancel()
 	settings := maps.Clone(s.server.settings)
 	switch {
+	case id == "":
 	case s.server.tokens:
 		// Always: by content alone, equal blocks of two artefacts would be one.
 		settings["insert_deduplication_token"] = id
@@ -165,7 +167,7 @@ func (s *sink) insert(ctx context.Context, id string, b *sealedBlock) (wrote int
 	for i, c := range b.head.columns {
 		names[i] = quoteName(c.name)
 	}
-	batch, err := s.server.conn.PrepareBatch(ctx, "INSERT INTO "+s.server.name()+" ("+strings.Join(names, ", ")+")")
+	batch, err := s.server.conn.PrepareBatch(ctx, "INSERT INTO "+table+" ("+strings.Join(names, ", ")+")")
 	if err != nil {
 		return 0, false, fmt.Errorf("beginning the INSERT: %w", err)
 	}
@@ -231,7 +233,8 @@ func (s *sink) failed(ctx context.Context, a connector.Artifact, path string, b 
 		return wrapped
 	}
 	refused := class == classData || class == classSchema
-	if sent && class == classUnknown {
+	if sent && (class == classUnknown || s.binding().def.views > 0) {
+		// A view may fail after the table has taken the block.
 		return wrapped
 	}
 	// The server answered before it took anything, or refused the only part.
@@ -242,9 +245,9 @@ func (s *sink) failed(ctx context.Context, a connector.Artifact, path string, b 
 		return wrapped
 	}
 	if class == classData {
-		if ferr := s.findBad(ctx, b); ferr != nil {
-			return errors.Join(wrapped, ferr)
-		}
+		s.mu.Lock()
+		s.suspicion.raise(b.head.rows)
+		s.mu.Unlock()
 	}
 	return fmt.Errorf("%w: %w", connector.ErrRefused, wrapped)
 }
@@ -260,13 +263,15 @@ func isAnswer(err error) bool {
 func (s *sink) acknowledged(ctx context.Context, a connector.Artifact, wrote int64, again bool) error {
 	b := s.binding()
 	s.mu.Lock()
-	before := s.load.identity
+	before := s.load
 	s.mu.Unlock()
 	if err := s.look(ctx); err != nil {
 		return fmt.Errorf("the block was sent: %w", err)
 	}
 	s.mu.Lock()
-	changed := s.load.identity != before
+	// A table without an identity is another one when its blocks are fewer: the
+	// highest is this one's.
+	changed := s.load.identity != before.identity || !b.def.replicated() && s.load.blocks < before.blocks
 	s.mu.Unlock()
 	rows := a.Header.Rows
 	if !changed && (wrote == rows || again && wrote == 0) {

@@ -30,8 +30,8 @@ type sink struct {
 	reasons map[string]string
 	// slow is the wait that too many parts call for.
 	slow pressure
-	// bad are rows that the server refused, by the hash of their values.
-	bad map[uint64]string
+	// suspicion is raised by a block whose values the server refused.
+	suspicion suspicion
 }
 
 var (
@@ -54,7 +54,7 @@ func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connecto
 		return nil, err
 	}
 	s := &sink{fs: c.fs, server: srv, table: t, opts: opts, owner: o, staging: st,
-		busy: map[string]chan struct{}{}, reasons: map[string]string{}, bad: map[uint64]string{}}
+		busy: map[string]chan struct{}{}, reasons: map[string]string{}}
 	if err := s.prepare(ctx); err != nil {
 		srv.conn.Close()
 		return nil, err

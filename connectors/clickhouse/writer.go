@@ -80,8 +80,19 @@ func (w *writer) Check(b *batch.Batch, sel batch.Sel, bad []batch.ValueError) []
 			bad = append(bad, batch.ValueError{Row: row, Code: batch.CodeSinkRefused, Where: w.bound.names[i], Message: message})
 		})
 	}
+	if w.err == nil && w.sink.suspect(int64(b.Len)) {
+		w.err = w.try(context.Background(), b, w.untouched(b, sel, found), func(row int32, why string) {
+			bad = append(bad, batch.ValueError{Row: row, Code: batch.CodeSinkRefused, Message: why})
+		})
+	}
 	slices.SortFunc(bad[from:], func(a, b batch.ValueError) int { return int(a.Row - b.Row) })
 	return bad
+}
+
+// untouched is the rows among sel that are not in found.
+func (w *writer) untouched(b *batch.Batch, sel batch.Sel, found map[int32]bool) []int32 {
+	rows := all(nil, sel, b.Len)
+	return slices.DeleteFunc(rows, func(r int32) bool { return found[r] })
 }
 
 // Buckets implements connector.Writer: one bucket a partition of the table.
@@ -335,12 +346,11 @@ func (w *writer) seal(ctx context.Context, r connector.SealRequest) (connector.A
 	}
 	h := sealedHead{id: id, rows: o.rows, shape: w.bound.def.shape()}
 	h.partsBefore, h.sealedAt = w.sink.mark()
-	for i, c := range w.bound.columns {
+	for i := range w.bound.columns {
 		h.columns = append(h.columns, sealedColumn{name: w.bound.names[i], typ: w.bound.def.column(w.bound.names[i]).typ})
 		if o.cols[i].rows != int(o.rows) {
 			return none, fmt.Errorf("BUG: column %s has %d rows of %d", w.bound.names[i], o.cols[i].rows, o.rows)
 		}
-		_ = c
 	}
 	delete(w.open, r.Bucket)
 	n, err := writeSealed(w.sink.fs, w.sink.fs.Join(w.dir, id+suffixSealed), &h, w.bound.columns, o.cols)
@@ -348,8 +358,7 @@ func (w *writer) seal(ctx context.Context, r connector.SealRequest) (connector.A
 		return none, w.gone(err)
 	}
 	w.release(o)
-	p := payload{rows: o.rows, bytes: n}
-	p.rows = r.Header.Rows
+	p := payload{rows: r.Header.Rows, bytes: n}
 	location := w.sink.location()
 	if r.Header.TablePartition != "" {
 		location += " " + r.Header.TablePartition

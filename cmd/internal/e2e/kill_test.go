@@ -44,6 +44,8 @@ type killRunOptions struct {
 	// the job runs, before it is killed for the i-th time.
 	sql    func(string) string
 	during func(w *world, p *process, i int)
+	// verify compares what is left with what must be; nil: world.verify.
+	verify func(w *world, want *outcome)
 }
 
 func killRunOf(t *testing.T, o killRunOptions) (*world, *outcome) {
@@ -141,7 +143,10 @@ func killRunOf(t *testing.T, o killRunOptions) (*world, *outcome) {
 	if w.fetch != nil {
 		w.fetch()
 	}
-	w.verify(want)
+	if o.verify == nil {
+		o.verify = (*world).verify
+	}
+	o.verify(w, want)
 
 	how := "every row exactly once"
 	if t.Failed() {
