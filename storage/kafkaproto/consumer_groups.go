@@ -262,6 +262,9 @@ func (gs *groups) removeConsumer(g *consumerGroup, m *consumerMember) {
 	m.stop()
 	g.forgetOwned(m)
 	delete(g.members, m.id)
+	if len(g.members) == 0 {
+		gs.noteEmptied(g.name)
+	}
 	g.epoch++
 	gs.dropConsumerGroup(g)
 }

@@ -46,6 +46,13 @@ type groups struct {
 	consumer map[string]*consumerGroup
 	view     topicView
 	viewed   time.Time
+
+	// See offset_expiry.go: when the server started, when groups lost their last
+	// member, and the group whose positions are looked through right now.
+	now      func() time.Time
+	started  time.Time
+	emptied  map[string]time.Time
+	expiring string
 }
 
 type group struct {
@@ -64,6 +71,10 @@ type group struct {
 	// initial says that the wait is for more members of a new group: it is not cut
 	// short when those known have joined.
 	initial bool
+	// newcomers have come since the wait began or was made longer; it ends by
+	// latest all the same.
+	newcomers bool
+	latest    time.Time
 }
 
 type groupProtocol struct {
@@ -85,6 +96,9 @@ type member struct {
 	// joining and syncing are where its answer goes while it waits.
 	joining chan joined
 	syncing chan synced
+	// unsynced says that it has joined the generation and not asked for its
+	// assignment yet.
+	unsynced bool
 }
 
 // joined is the answer to a member that joined.
@@ -96,6 +110,8 @@ type joined struct {
 	leader       string
 	member       string
 	members      []joinedMember // for the leader
+	// skip says that the leader does not assign.
+	skip bool
 }
 
 type joinedMember struct {
@@ -119,7 +135,7 @@ func subscribedByJob(store *topiclog.Store, group string) bool {
 
 func newGroups(o *Options) *groups {
 	return &groups{store: o.Store, initialDelay: max(o.InitialRebalanceDelay, 0), session: o.ConsumerSession, heartbeatInterval: o.ConsumerHeartbeat,
-		byName: map[string]*group{}, consumer: map[string]*consumerGroup{}}
+		byName: map[string]*group{}, consumer: map[string]*consumerGroup{}, now: o.now, started: o.now(), emptied: map[string]time.Time{}}
 }
 
 func (g *group) member(id string) *member {
@@ -178,8 +194,8 @@ func newMemberID(clientID string) string {
 
 // join takes a member in, or in again. The answer comes on the channel, at once
 // or when the group is complete. needID asks for a first call that only gives
-// out an id.
-func (gs *groups) join(name, protocolType string, m *member, needID bool) <-chan joined {
+// out an id; skips says that the client can be told not to assign.
+func (gs *groups) join(name, protocolType string, m *member, needID, skips bool) <-chan joined {
 	out := make(chan joined, 1)
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
@@ -227,7 +243,7 @@ func (gs *groups) join(name, protocolType string, m *member, needID bool) <-chan
 		return refuse(codeUnknownMemberID, m.id)
 	}
 	g.protocolType = protocolType
-	gs.admit(g, old, m, out)
+	gs.admit(g, old, m, out, skips)
 	return out
 }
 
@@ -244,9 +260,10 @@ func (g *group) supported(protocol string, but *member) bool {
 
 // admit puts a member in, in the place of its former self if there is one, and
 // starts a rebalance unless nothing has changed.
-func (gs *groups) admit(g *group, old, m *member, out chan joined) {
+func (gs *groups) admit(g *group, old, m *member, out chan joined, skips bool) {
 	if old == nil {
 		g.members = append(g.members, m)
+		g.newcomers = true
 	} else {
 		same := sameProtocols(old.protocols, m.protocols)
 		sameID := old.id == m.id
@@ -258,11 +275,17 @@ func (gs *groups) admit(g *group, old, m *member, out chan joined) {
 		if wasLeader {
 			g.leader = m.id
 		}
-		// A follower that asks again is told again. A leader that joins again wants
-		// a rebalance.
-		if same && (g.state == groupCompleting || g.state == groupStable && !wasLeader) {
+		if same && g.settled(sameID, wasLeader) {
 			gs.watch(g, m)
-			out <- g.answer(m)
+			a := g.answer(m)
+			if !sameID && wasLeader {
+				// It does not assign: the group has its assignment. Before version 9 a
+				// client cannot be told so and must not take itself for the leader.
+				if a.skip = skips; !skips {
+					a.leader, a.members = old.id, nil
+				}
+			}
+			out <- a
 			return
 		}
 	}
@@ -270,6 +293,18 @@ func (gs *groups) admit(g *group, old, m *member, out chan joined) {
 	gs.watch(g, m)
 	gs.rebalance(g)
 	gs.tryComplete(g)
+}
+
+// settled says that a member that joins as it was before needs no rebalance. The
+// same member that asks again is told again, but for a leader in a stable group:
+// it wants a rebalance. A static one in the place of its former self gets that
+// one's assignment, once there is one; before, the leader may be assigning to the
+// former.
+func (g *group) settled(sameID, leader bool) bool {
+	if sameID {
+		return g.state == groupCompleting || g.state == groupStable && !leader
+	}
+	return g.state == groupStable
 }
 
 // codeFor answers a request that another of the same member has replaced.
@@ -322,13 +357,33 @@ func (gs *groups) rebalance(g *group) {
 	}
 	g.state = groupPreparing
 	g.round++
+	g.newcomers, g.latest = false, time.Time{}
+	if g.initial {
+		for _, m := range g.members {
+			if t := time.Now().Add(m.rebalance); t.After(g.latest) {
+				g.latest = t
+			}
+		}
+	}
+	gs.waitForMembers(g, wait)
+}
+
+// waitForMembers ends the wait of a rebalance after a time. While more members come
+// to a new group, it goes on as long, up to their rebalance timeout.
+func (gs *groups) waitForMembers(g *group, wait time.Duration) {
 	round := g.round
 	g.due = time.AfterFunc(wait, func() {
 		gs.mu.Lock()
 		defer gs.mu.Unlock()
-		if g.state == groupPreparing && g.round == round {
-			gs.complete(g)
+		if g.state != groupPreparing || g.round != round {
+			return
 		}
+		if left := time.Until(g.latest); g.initial && g.newcomers && left > 0 {
+			g.newcomers = false
+			gs.waitForMembers(g, min(gs.initialDelay, left))
+			return
+		}
+		gs.complete(g)
 	})
 }
 
@@ -362,6 +417,9 @@ func (gs *groups) complete(g *group) {
 			m.expiry.Stop()
 		}
 	}
+	if len(stay) == 0 && len(g.members) > 0 {
+		gs.noteEmptied(g.name)
+	}
 	g.members = stay
 	g.initial = false
 	g.generation++
@@ -378,12 +436,35 @@ func (gs *groups) complete(g *group) {
 	g.state = groupCompleting
 	for _, m := range g.members {
 		m.assignment = nil
-		if m.joining != nil {
+		if m.unsynced = m.joining != nil; m.unsynced {
 			m.seen = time.Now()
 			m.joining <- g.answer(m)
 			m.joining = nil
 		}
 	}
+	gs.watchSync(g)
+}
+
+// watchSync removes, when the rebalance timeout is over, members that have joined
+// the generation and not asked for their assignment: the others wait for them.
+func (gs *groups) watchSync(g *group) {
+	var wait time.Duration
+	for _, m := range g.members {
+		wait = max(wait, m.rebalance)
+	}
+	generation := g.generation
+	time.AfterFunc(wait, func() {
+		gs.mu.Lock()
+		defer gs.mu.Unlock()
+		if g.generation != generation || g.state != groupCompleting && g.state != groupStable {
+			return
+		}
+		for _, m := range slices.Clone(g.members) {
+			if m.unsynced && g.generation == generation {
+				gs.remove(g, m)
+			}
+		}
+	})
 }
 
 // choose picks, of the protocols that all members support, the one that most
@@ -457,6 +538,9 @@ func (gs *groups) remove(g *group, m *member) {
 	m.expiry.Stop()
 	m.give(joined{code: codeUnknownMemberID, generation: -1, member: m.id}, synced{code: codeUnknownMemberID})
 	g.members = slices.DeleteFunc(g.members, func(x *member) bool { return x == m })
+	if len(g.members) == 0 {
+		gs.noteEmptied(g.name)
+	}
 	switch g.state {
 	case groupEmpty:
 		gs.dropEmpty(g)
@@ -501,7 +585,7 @@ func (gs *groups) sync(name, id string, instance *string, generation int32, typ,
 		out <- synced{code: code}
 		return out
 	}
-	m.seen = time.Now()
+	m.seen, m.unsynced = time.Now(), false
 	if g.state == groupStable {
 		out <- synced{protocol: g.protocol, typ: g.protocolType, assignment: m.assignment}
 		return out
@@ -572,6 +656,9 @@ func (gs *groups) leave(name, id string, instance *string) int16 {
 func (gs *groups) mayCommit(version int16, name, id string, instance *string, generation int32) (since map[topicPart]int32, code int16) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
+	if name == gs.expiring {
+		return nil, codeCoordinatorNotAvailable // for a moment
+	}
 	if cg := gs.consumer[name]; cg != nil && len(cg.members) > 0 {
 		if version < 9 && cg.members[id] != nil {
 			return nil, codeUnsupportedVersion

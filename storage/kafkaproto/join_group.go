@@ -6,8 +6,8 @@ package kafkaproto
 //   - Version 0 has no rebalance timeout: the session timeout takes its place.
 //   - From 4 a member without an id is first given one (error 79) and joins with
 //     it; 5 adds static members, which take the place of their former self.
-//   - 6 is flexible, 7 tells the protocol's type, 9 adds skipping the assignment,
-//     which is not asked for.
+//   - 6 is flexible, 7 tells the protocol's type, 9 tells a static member that
+//     comes back as the leader of a stable group to skip the assignment.
 //   - The group of a job takes no other members (error 23).
 //   - The answer names the protocol that all members support and most prefer; the
 //     leader gets everybody's metadata and assigns in SyncGroup. The server does
@@ -30,7 +30,7 @@ func serveJoinGroup(c *call, req *kmsg.JoinGroupRequest) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.JoinGroupResponse)
 	j := c.join(req)
 	resp.ErrorCode, resp.Generation, resp.LeaderID, resp.MemberID = j.code, j.generation, j.leader, j.member
-	resp.Protocol = &j.protocol
+	resp.Protocol, resp.SkipAssignment = &j.protocol, j.skip
 	if c.version >= 7 {
 		if j.code != codeNone {
 			resp.Protocol = nil
@@ -70,7 +70,7 @@ func (c *call) join(req *kmsg.JoinGroupRequest) joined {
 		// Its bytes are the request's, which is not used again.
 		m.protocols = append(m.protocols, groupProtocol{p.Name, p.Metadata})
 	}
-	answer := c.s.groups.join(req.Group, req.ProtocolType, m, c.version >= 4)
+	answer := c.s.groups.join(req.Group, req.ProtocolType, m, c.version >= 4, c.version >= 9)
 	c.settled()
 	select {
 	case j := <-answer:

@@ -8,7 +8,7 @@ package kafkaproto
 //   - 6 adds the leader epoch, 7 static members, 8 is flexible. Members of
 //     the newer protocol commit from 9 on, at their epoch (error 113). 10 names
 //     topics by id. The retention time
-//     of 2 to 4 is not used: positions live as long as their partition.
+//     of 2 to 4 is not used: see offset_expiry.go.
 
 import (
 	"context"

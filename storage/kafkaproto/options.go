@@ -51,6 +51,7 @@ func (s *Server) options() []option {
 		nodeOption("node.id", id, "-1", "number of the node", kmsg.ConfigTypeInt),
 		nodeOption("num.partitions", num(int64(s.opts.DefaultPartitions)), "1", "partitions of a topic that does not say", kmsg.ConfigTypeInt),
 		nodeOption("offset.metadata.max.bytes", num(maxCommitMetadata), "4096", "text beside a committed position", kmsg.ConfigTypeInt),
+		nodeOption("offsets.retention.minutes", num(int64(s.opts.OffsetsRetention/time.Minute)), "10080", "how long positions stay that nobody uses; 0 and less: for ever", kmsg.ConfigTypeInt),
 		nodeOption("socket.request.max.bytes", num(int64(s.opts.MaxProduceBytes)), "104857600", "largest request", kmsg.ConfigTypeInt),
 	}
 }

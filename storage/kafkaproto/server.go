@@ -71,7 +71,10 @@ type Options struct {
 	// the newer protocol is out, 0 means 45 seconds; ConsumerHeartbeat how often
 	// members are told to speak, 0 means 5 seconds.
 	ConsumerSession, ConsumerHeartbeat time.Duration
-	Logger                             *slog.Logger
+	// OffsetsRetention is how long positions stay that nobody uses; 0 means 7 days,
+	// negative for ever.
+	OffsetsRetention time.Duration
+	Logger           *slog.Logger
 
 	now func() time.Time // of tests; nil: time.Now
 }
@@ -95,6 +98,7 @@ type Server struct {
 
 	mu        sync.Mutex
 	closed    bool
+	expires   bool // runExpiry was started
 	listeners map[net.Listener]bool
 	open      map[net.Conn]string // to the client's address
 	perAddr   map[string]int
@@ -121,6 +125,7 @@ func New(o Options) (*Server, error) {
 	setDefault(&o.IdleTimeout, 10*time.Minute)
 	setDefault(&o.RequestTimeout, 30*time.Second)
 	setDefault(&o.InitialRebalanceDelay, 3*time.Second)
+	setDefault(&o.OffsetsRetention, defaultOffsetsRetention)
 	setDefault(&o.ConsumerSession, consumerSession)
 	setDefault(&o.ConsumerHeartbeat, consumerHeartbeat)
 	setDefault(&o.LoginTimeout, 10*time.Second)
@@ -172,7 +177,11 @@ func (s *Server) Serve(l net.Listener) error {
 		s.mu.Unlock()
 		return ErrServerClosed
 	}
-	s.listeners[l] = true
+	if s.listeners[l] = true; !s.expires {
+		s.expires = true
+		s.conns.Add(1)
+		go s.runExpiry()
+	}
 	s.mu.Unlock()
 	pause := 5 * time.Millisecond
 	for {
