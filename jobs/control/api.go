@@ -38,6 +38,7 @@ type API interface {
 	ResumeLane(ctx context.Context, req ResumeLane) error
 
 	Groups
+	Access
 }
 
 // Info says who owns the data directory.

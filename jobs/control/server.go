@@ -108,6 +108,7 @@ func handler(api API) http.Handler {
 		return struct{}{}, api.ResumeLane(ctx, r)
 	})
 	groupPaths(mux, api)
+	accessCalls(mux, api)
 	mux.HandleFunc("POST /v1/produce", func(w http.ResponseWriter, r *http.Request) { serveProduce(api, w, r) })
 	stream(mux, "/v1/consume", func(ctx context.Context, req Consume, out *frameWriter) error {
 		var buf []byte
@@ -132,6 +133,20 @@ func handler(api API) http.Handler {
 		return api.Preview(ctx, req, queryFrames{out})
 	})
 	return mux
+}
+
+// accessCalls are those of Access.
+func accessCalls(mux *http.ServeMux, api Access) {
+	unary(mux, "/v1/users", func(ctx context.Context, _ struct{}) ([]User, error) { return api.Users(ctx) })
+	unary(mux, "/v1/user/set", api.SetUser)
+	unary(mux, "/v1/user/remove", func(ctx context.Context, r RemoveUser) (struct{}, error) {
+		return struct{}{}, api.RemoveUser(ctx, r)
+	})
+	unary(mux, "/v1/acls", api.ACLs)
+	unary(mux, "/v1/acls/add", func(ctx context.Context, r []ACL) (struct{}, error) { return struct{}{}, api.AddACLs(ctx, r) })
+	unary(mux, "/v1/acls/remove", api.RemoveACLs)
+	unary(mux, "/v1/quotas", func(ctx context.Context, _ struct{}) ([]Quota, error) { return api.Quotas(ctx) })
+	unary(mux, "/v1/quota/set", func(ctx context.Context, r SetQuota) (struct{}, error) { return struct{}{}, api.SetQuota(ctx, r) })
 }
 
 // unary serves a call of one request and one answer.

@@ -5,6 +5,7 @@
 //	                     a process owns the directory
 //	DIR/jobs/            the jobs' records (storage/manifest): name, UUID, files
 //	DIR/checkpoints/     those of keyed stages, a folder a job and generation
+//	DIR/access           users, access rules, quotas (storage/access)
 //	DIR/control.sock     control.API for other commands
 //
 //	topic __millrace_ledger    the ledger (runtime/ledger), compacted

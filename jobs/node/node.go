@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/jobs/control"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/ledger"
+	"github.com/millrace/millrace/storage/access"
 	"github.com/millrace/millrace/storage/client"
 	"github.com/millrace/millrace/storage/topiclog"
 	"github.com/millrace/millrace/storage/vfs"
@@ -70,6 +71,9 @@ type Node struct {
 	dead      map[string]*deadTopic
 
 	coordinator Coordinator // nil where no Kafka clients are served
+
+	accessMu sync.Mutex
+	access   *access.Store // nil until somebody asks
 }
 
 var _ control.API = (*Node)(nil)
@@ -155,6 +159,7 @@ func (n *Node) Close() error {
 	if n.records != nil {
 		errs = append(errs, n.records.close())
 	}
+	errs = append(errs, n.closeAccess())
 	if n.store != nil {
 		errs = append(errs, n.store.Close())
 	}

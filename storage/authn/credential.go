@@ -95,19 +95,25 @@ func (c Credential) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, `{"mechanism":%q,"iterations":%d}`, c.Mechanism.String(), c.Iterations), nil
 }
 
-// Derive makes a credential with a fresh salt.
-func Derive(m Mechanism, password string, iterations int) (Credential, error) {
+// Salt salts a password with a fresh salt, for FromSalted or for a broker.
+func Salt(m Mechanism, password string, iterations int) (salt, salted []byte, err error) {
 	if password == "" || len(password) > MaxPassword {
-		return Credential{}, fmt.Errorf("a password has 1 to %d bytes", MaxPassword)
+		return nil, nil, fmt.Errorf("a password has 1 to %d bytes", MaxPassword)
 	}
 	if err := checkIterations(iterations); err != nil {
-		return Credential{}, err
+		return nil, nil, err
 	}
-	salt := make([]byte, saltBytes)
+	salt = make([]byte, saltBytes)
 	if _, err := rand.Read(salt); err != nil {
-		return Credential{}, fmt.Errorf("making a salt: %w", err)
+		return nil, nil, fmt.Errorf("making a salt: %w", err)
 	}
-	salted, err := saltedPassword(m, password, salt, iterations)
+	salted, err = saltedPassword(m, password, salt, iterations)
+	return salt, salted, err
+}
+
+// Derive makes a credential with a fresh salt.
+func Derive(m Mechanism, password string, iterations int) (Credential, error) {
+	salt, salted, err := Salt(m, password, iterations)
 	if err != nil {
 		return Credential{}, err
 	}

@@ -3,6 +3,7 @@ package kafkaproto
 import (
 	"crypto/tls"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -32,6 +33,15 @@ type Security struct {
 // hold.
 func (s *Security) authenticates() bool {
 	return len(s.Mechanisms) > 0 || s.TLS != nil && s.TLS.ClientAuth == tls.RequireAndVerifyClientCert
+}
+
+// Permits returns ErrRemote for an address that may be reached from other machines
+// unless clients authenticate, or everybody is allowed by name. Serve asks it.
+func (o *Options) Permits(addr net.Addr) error {
+	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && !o.Security.authenticates() && !o.AllowUnauthenticated {
+		return fmt.Errorf("kafka server: %w: %s", ErrRemote, addr)
+	}
+	return nil
 }
 
 func (s *Security) validate() error {

@@ -169,8 +169,8 @@ func setDefault[T comparable](v *T, def T) {
 // closes the listener.
 func (s *Server) Serve(l net.Listener) error {
 	defer l.Close()
-	if tcp, ok := l.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && !s.opts.Security.authenticates() && !s.opts.AllowUnauthenticated {
-		return fmt.Errorf("kafka server: %w: %s", ErrRemote, l.Addr())
+	if err := s.opts.Permits(l.Addr()); err != nil {
+		return err
 	}
 	s.mu.Lock()
 	if s.closed {

@@ -26,11 +26,11 @@ const drainTime = 10 * time.Second
 
 // serverFlags are what `server` is told.
 type serverFlags struct {
-	kafka                []string
-	advertise            string
-	allowUnauthenticated bool
-	autoCreate           int
-	partitions           int
+	kafka      []string
+	advertise  string
+	security   securityFlags
+	autoCreate int
+	partitions int
 }
 
 func serverCommand(e *Env) *cobra.Command {
@@ -43,24 +43,27 @@ and without a group, and topic administration. The process owns the data directo
 meanwhile; other commands given the same --data talk to it.
 
 A write is answered when it is on disk, whatever acks the client asks for. So is the
-outcome of a transaction. Not yet served, and not advertised to clients: SASL, TLS
-and ACLs. So --kafka takes only addresses of this machine unless
---allow-unauthenticated is given.
+outcome of a transaction. What is not served is not advertised to clients.
+
+With --kafka-sasl clients log in as one of the users of 'millrace users'; with
+--kafka-tls-client-ca they show a certificate. Then they may do what 'millrace acls'
+allows them and nothing else. Without either everybody may do everything, and --kafka
+takes only addresses of this machine unless --allow-unauthenticated is given.
 
 The first SIGINT or SIGTERM answers what was read, then exits 0.`,
 		Example: `  millrace server --kafka 127.0.0.1:9092
-  millrace server --kafka 127.0.0.1:9092 --kafka unix:/run/millrace/kafka.sock`,
+  millrace server --kafka 127.0.0.1:9092 --kafka unix:/run/millrace/kafka.sock
+  millrace server --kafka :9092 --kafka-tls-cert cert.pem --kafka-tls-key key.pem \
+    --kafka-sasl SCRAM-SHA-512 --super-user admin`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return e.serve(cmd, f) },
 	}
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.kafka, "kafka", nil, "listen on `ADDR`, HOST:PORT or unix:PATH; may be repeated")
 	fl.StringVar(&f.advertise, "advertise", "", "tell clients to connect to `HOST:PORT`; else to the address they came by")
-	fl.BoolVar(&f.allowUnauthenticated, "allow-unauthenticated", false, "also listen beyond this machine without authentication: anybody who connects may read and write everything")
-	fl.BoolVar(&f.allowUnauthenticated, "allow-remote", false, "")
-	_ = fl.MarkDeprecated("allow-remote", "say --allow-unauthenticated") // fails for a flag that is not there alone
 	fl.IntVar(&f.autoCreate, "auto-create", 0, "make a missing topic that a client asks for, with `N` partitions; 0: do not")
 	fl.IntVar(&f.partitions, "partitions", 1, "`N` partitions for topics that clients create without a number")
+	f.security.add(cmd)
 	return cmd
 }
 
@@ -72,10 +75,13 @@ func (e *Env) serve(cmd *cobra.Command, f serverFlags) (err error) {
 		return usage("--auto-create is at least 0 and --partitions at least 1")
 	}
 	// What is wrong with the arguments is said before the data directory is touched.
-	for _, addr := range f.kafka {
-		if _, _, err := net.SplitHostPort(addr); err != nil && !strings.HasPrefix(addr, "unix:") {
-			return usage("--kafka %s: write HOST:PORT or unix:PATH", addr)
-		}
+	o := kafkaproto.Options{Advertised: f.advertise, AutoCreatePartitions: f.autoCreate, DefaultPartitions: f.partitions,
+		Logger: slog.New(slog.NewTextHandler(e.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	if err := f.security.options(&o); err != nil {
+		return err
+	}
+	if err := checkAddresses(f.kafka, &o); err != nil {
+		return err
 	}
 	n, store, err := e.openLog(cmd.Context(), commandName(cmd))
 	if err != nil {
@@ -85,10 +91,11 @@ func (e *Env) serve(cmd *cobra.Command, f serverFlags) (err error) {
 	for _, d := range n.Recovery().Damage {
 		e.note("log: %s", d)
 	}
-	s, err := kafkaproto.New(kafkaproto.Options{
-		Store: store, Advertised: f.advertise, AllowUnauthenticated: f.allowUnauthenticated, AutoCreatePartitions: f.autoCreate, DefaultPartitions: f.partitions,
-		Logger: slog.New(slog.NewTextHandler(e.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-	})
+	o.Store = store
+	if o.Security.Access, err = n.Access(); err != nil {
+		return err
+	}
+	s, err := kafkaproto.New(o)
 	if err != nil {
 		return exitcode.With(exitcode.Input, err)
 	}
@@ -123,10 +130,28 @@ func (e *Env) serve(cmd *cobra.Command, f serverFlags) (err error) {
 			err = end
 		}
 	}
-	if errors.Is(err, kafkaproto.ErrRemote) {
-		return exitcode.With(exitcode.Input, fmt.Errorf("%w: listen on 127.0.0.1, authenticate clients by --kafka-sasl or --kafka-tls-client-ca, or say --allow-unauthenticated", err))
-	}
 	return exitcode.With(exitcode.Environment, err)
+}
+
+// checkAddresses refuses what is no address, and one that strangers can reach while
+// nobody asks who they are.
+func checkAddresses(addrs []string, o *kafkaproto.Options) error {
+	for _, addr := range addrs {
+		if strings.HasPrefix(addr, "unix:") {
+			continue
+		}
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			return usage("--kafka %s: write HOST:PORT or unix:PATH", addr)
+		}
+		tcp, err := net.ResolveTCPAddr("tcp", addr)
+		if err != nil {
+			return exitcode.With(exitcode.Input, fmt.Errorf("--kafka %s: %w", addr, err))
+		}
+		if err := o.Permits(tcp); err != nil {
+			return exitcode.With(exitcode.Input, fmt.Errorf("%w: listen on 127.0.0.1, authenticate clients by --kafka-sasl or --kafka-tls-client-ca, or say --allow-unauthenticated", err))
+		}
+	}
+	return nil
 }
 
 // openLog makes this process the owner of the data directory, and hands out its
