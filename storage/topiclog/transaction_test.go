@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -544,4 +545,86 @@ func TestTransactionEndOnFullDisk(t *testing.T) {
 	if got := readWith(t, s, id, topiclog.Committed); len(got) == 0 || got[0] != "v" {
 		t.Errorf("%d records are readable", len(got))
 	}
+}
+
+// Whatever operation of the disk fails, a transaction is read in full or not at all,
+// and in full if its commit was answered.
+func TestFailEachOperationOfATransaction(t *testing.T) {
+	for _, fault := range []struct {
+		err   error
+		count int64
+	}{{syscall.EIO, 1}, {syscall.EIO, -1}, {syscall.ENOSPC, 1}, {syscall.ENOSPC, 20}} {
+		for i := int64(0); ; i++ {
+			mem := vfs.NewMem()
+			o := small(mem)
+			o.JournalFileBytes, o.MarkDelay = 32<<10, time.Hour
+			s := open(t, o)
+			parts := oneTopic(t, s, "t", 3, nil).Partitions
+			check(t, s.CommitCursors(context.Background(), "g", []topiclog.Cursor{{Partition: parts[0].ID, Offset: 7}}))
+			check(t, s.Close())
+			nth := &vfs.Nth{Kinds: vfs.OpsMutating, From: i, Count: fault.count, Err: fault.err}
+			o.FS = vfs.NewFault(mem, nth)
+			answered := failingTransaction(t, o, parts)
+			what := fmt.Sprintf("%v, %d times, operation %d", fault.err, fault.count, i)
+			for _, after := range []*vfs.MemFS{mem.CrashClone(vfs.CrashOptions{}), mem} {
+				o.FS = after
+				s := open(t, o)
+				q, err := s.InitTransaction(context.Background(), "p", time.Minute, topiclog.NoProducer) // ends what is open
+				check(t, err)
+				there := 0
+				for _, part := range parts {
+					there += len(readWith(t, s, part.ID, topiclog.Committed))
+				}
+				offset := s.Cursors("g")[0].Offset
+				all := there == len(parts) && offset == 9
+				if !all && (answered || there != 0 || offset != 7) {
+					t.Errorf("%s: answered %v, %d records, offset %d, producer %+v", what, answered, there, offset, q)
+				}
+				check(t, s.Close())
+			}
+			if t.Failed() {
+				return
+			}
+			if nth.Fired() == 0 {
+				if !answered {
+					t.Error("nothing failed, and nothing was committed")
+				}
+				t.Logf("%v, %d times: %d operations failed in turn", fault.err, fault.count, i)
+				break
+			}
+		}
+	}
+}
+
+// failingTransaction commits a transaction on a disk that may fail and says whether
+// that was answered.
+func failingTransaction(t *testing.T, o topiclog.Options, parts []topiclog.Partition) bool {
+	ctx := context.Background()
+	s, err := topiclog.Open(o)
+	if err != nil {
+		return false
+	}
+	defer s.Close()
+	who, err := s.InitTransaction(ctx, "p", time.Minute, topiclog.NoProducer)
+	if err != nil {
+		return false
+	}
+	p := &txnProducer{t: t, s: s, id: "p", who: who, seq: map[topiclog.PartitionID]int32{}, bump: true}
+	for _, part := range parts {
+		if p.put(part.ID, "v") != nil {
+			return false
+		}
+	}
+	if s.CommitCursorsInTransaction(ctx, "p", p.who, "g", []topiclog.Cursor{{Partition: parts[0].ID, Offset: 9}}, true) != nil {
+		return false
+	}
+	// The answer may be that it is not known yet; asking again tells.
+	answered := false
+	for range 3 {
+		if answered = p.end(true) == nil; answered {
+			break
+		}
+	}
+	_ = s.Flush(ctx)
+	return answered
 }
