@@ -474,6 +474,9 @@ func crashTransaction(t *testing.T, bump, commit bool) {
 		o.FS = c.fs
 		s, err := topiclog.Open(o)
 		check(t, err)
+		if info, err := s.Transaction("p"); err == nil && (info.State == topiclog.TransactionPrepareCommit || info.State == topiclog.TransactionPrepareAbort) {
+			t.Errorf("%s: opening the store left the transaction in state %s", what, info.State)
+		}
 		// Nobody ends it: its time goes by.
 		clock.pass(2 * time.Minute)
 		s.ExpireTransactions()
