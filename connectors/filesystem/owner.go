@@ -180,6 +180,9 @@ func (s *Sink) createOwnerDir(tmp, name string, record []byte) error {
 	if err := s.writeWhole(s.fs.Join(tmp, ownerRecordFile), record); err != nil {
 		return err
 	}
+	if err := s.fs.SyncDir(tmp); err != nil {
+		return err
+	}
 	err := s.fs.RenameNoReplace(tmp, name)
 	if errors.Is(err, vfs.ErrExist) {
 		// Another process was faster; ours is garbage.

@@ -56,6 +56,11 @@ func (e *Error) Error() string {
 func text(err error) string {
 	var remote hdfs.Error
 	if !errors.As(err, &remote) {
+		// The operation and the path are said already.
+		var at *fs.PathError
+		if errors.As(err, &at) {
+			return at.Err.Error()
+		}
 		return err.Error()
 	}
 	line, _, _ := strings.Cut(remote.Message(), "\n")

@@ -19,6 +19,7 @@ import (
 	"github.com/millrace/millrace/connectors/conntest/services"
 	"github.com/millrace/millrace/connectors/hdfs"
 	githubevents "github.com/millrace/millrace/examples/github-events"
+	"github.com/millrace/millrace/jobs/control"
 	"github.com/millrace/millrace/storage/vfs"
 )
 
@@ -251,4 +252,84 @@ func (w *world) killAtCall(proxy *services.HDFSProxy, args []string, method stri
 		w.t.Fatalf("the run ended with %d\n%s", code, p.stderr.String())
 	}
 	return killed
+}
+
+// islandsJob writes one topic into HDFS and another one to the local disk.
+const islandsJob = `
+CREATE TABLE clicks (id BIGINT, k STRING, n INT) WITH ('connector' = 'log', 'topic' = 'clicks', 'scan.startup.mode' = 'earliest-offset',
+  'scan.bounded.mode' = '${BOUNDED:-unbounded}', 'format' = 'json');
+CREATE TABLE taps (id BIGINT, k STRING, n INT) WITH ('connector' = 'log', 'topic' = 'taps', 'scan.startup.mode' = 'earliest-offset',
+  'scan.bounded.mode' = '${BOUNDED:-unbounded}', 'format' = 'json');
+CREATE TABLE far (id BIGINT, k STRING, n INT) WITH ('connector' = 'filesystem', 'path' = '${OUT}/far', 'format' = 'parquet',
+  'sink.rolling-policy.rollover-interval' = '200 ms', 'hdfs.rpc-timeout' = '2 s', 'hdfs.retry-timeout' = '3 s');
+CREATE TABLE near (id BIGINT, k STRING, n INT) WITH ('connector' = 'filesystem', 'path' = '${NEAR}/near', 'format' = 'parquet',
+  'sink.rolling-policy.rollover-interval' = '200 ms');
+INSERT INTO far SELECT id, k, n FROM clicks;
+INSERT INTO near SELECT id, k, n FROM taps;
+`
+
+// TestHDFSAway takes the NameNode away from a running job. The lane that writes
+// to HDFS says why it does not get on, the other one goes on; when HDFS is back
+// the lane goes on by itself. A stop in between ends in time with exit code 1,
+// and the next run loses and doubles nothing.
+func TestHDFSAway(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	h, proxy := startHDFS(t)
+	nn := h.NameNodes[0]
+	w := newWorld(t)
+	w.writeToHDFS(h, proxy.Addr(), "/away")
+	near := filepath.Join(w.dir, "near")
+	job := w.file("islands.sql", islandsJob)
+	args := []string{"run", job, "--set", "OUT=" + w.out, "--set", "NEAR=" + near, "--progress", "none"}
+	for _, topic := range []string{"clicks", "taps"} {
+		w.run("topics", "create", topic).must(t, 0)
+	}
+	p := w.start(args...)
+	eventuallyOf(t, p, "it serves", func() (bool, string) { return w.jobs() != nil, "no answer" })
+	written := func(table string, n int64) {
+		w.untilLedger(p, table, fmt.Sprintf("%d rows written", n), func(l control.TableLedger) bool { return l.Written == n })
+	}
+	w.produce("clicks", clicks(0, 100)...)
+	w.produce("taps", clicks(0, 100)...)
+	written("far", 100)
+	written("near", 100)
+
+	nn.Kill()
+	w.produce("clicks", clicks(100, 100)...)
+	w.produce("taps", clicks(100, 100)...)
+	written("near", 200)
+	if s := sums(w.ledger(), "far"); s.Written != 100 {
+		t.Errorf("without a NameNode %d rows of far are written", s.Written)
+	}
+	eventuallyOf(t, p, "the lane says why", func() (bool, string) {
+		jobs := w.run("jobs", "ls", "-o", "json").stdout
+		return strings.Contains(jobs, "NameNodes asked"), jobs
+	})
+	if err := nn.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	written("far", 200)
+
+	nn.Kill()
+	w.produce("clicks", clicks(200, 100)...)
+	w.produce("taps", clicks(200, 100)...)
+	written("near", 300)
+	began := time.Now()
+	p.terminate()
+	if code := p.wait(); code != 1 {
+		t.Errorf("stopped without a NameNode: exit code %d, want 1\n%s", code, p.stderr.String())
+	}
+	t.Logf("it stopped after %v and said:\n%s", time.Since(began).Round(time.Millisecond), p.stderr.String())
+	if err := nn.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Await(ctx, 0, 1); err != nil {
+		t.Fatal(err)
+	}
+	w.run(append(args, "--set", "BOUNDED=latest-offset")...).must(t, 0)
+	w.run("ledger", "show", "--check").must(t, 0)
+	w.fetch()
+	compare(t, "far", readTable(t, filepath.Join(w.lake, "far")), clickRows(0, 300))
+	compare(t, "near", readTable(t, filepath.Join(near, "near")), clickRows(0, 300))
 }
