@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/millrace/millrace/connectors/conntest/services"
 )
 
@@ -100,17 +102,7 @@ func TestKafkasOwnTools(t *testing.T) {
 // of the server: each value is there once, in order.
 func TestKafkasProducerOverKills(t *testing.T) {
 	w := newWorld(t)
-	w.killed = true
-	ports, err := services.Ports(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := fmt.Sprintf("127.0.0.1:%d", ports[0])
-	start := func() *process {
-		p := w.start("server", "--kafka", addr)
-		eventuallyOf(t, p, "the server listens", func() (bool, string) { return strings.Contains(p.stderr.String(), "served on"), p.stderr.String() })
-		return p
-	}
+	start, addr := w.fixedServer()
 	server := start()
 	w.run("topics", "create", "v", "--partitions", "1").must(t, 0)
 	ctx, cancel := context.WithTimeout(context.Background(), javaPatience)
@@ -156,6 +148,11 @@ func TestKafkasProducerOverKills(t *testing.T) {
 			t.Fatalf("value %d is %s: lost, doubled or out of order", i, v)
 		}
 	}
+}
+
+// committedOf are the options of a consumer that reads what was committed.
+func committedOf(addr string) []kgo.Opt {
+	return []kgo.Opt{kgo.SeedBrokers(addr), kgo.FetchIsolationLevel(kgo.ReadCommitted())}
 }
 
 // latest is the end of a topic's first partition, -1 while nobody answers.

@@ -16,6 +16,7 @@ type logged struct {
 	Offset    int64   `json:"offset"`
 	Value     *string `json:"value"`
 	Base64    []byte  `json:"value_base64"`
+	Key       *string `json:"key"`
 }
 
 // bytes is the record's value.

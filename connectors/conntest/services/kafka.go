@@ -24,7 +24,7 @@ func KafkaJars(ctx context.Context) (dir string, err error) {
 	log4j := func(artifact string) Jar {
 		return Jar{Group: "org.apache.logging.log4j", Artifact: artifact, Version: "2.25.1"}
 	}
-	return Jars(ctx, "kafka", jar("kafka_2.13"), jar("kafka-tools"), jar("kafka-streams"), jar("connect-mirror"), jar("connect-file"),
+	return Jars(ctx, "kafka", jar("kafka_2.13"), jar("kafka-tools"), jar("kafka-streams"), jar("kafka-streams-examples"), jar("connect-mirror"), jar("connect-file"),
 		log4j("log4j-slf4j-impl"), log4j("log4j-core"))
 }
 
@@ -190,6 +190,28 @@ func (k *Kafka) Close() {
 	for _, b := range k.Brokers {
 		b.Kill()
 	}
+}
+
+// StartKafkaApp starts a main class of Kafka's jars that runs until it is killed. Its log
+// level is that of the brokers' own: warnings.
+func StartKafkaApp(ctx context.Context, name, dir string, ready func(ctx context.Context) error, class string, args ...string) (*Process, error) {
+	jars, err := KafkaJars(ctx)
+	if err != nil {
+		return nil, err
+	}
+	java, err := JavaPath()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	logging := filepath.Join(dir, "log4j2.properties")
+	if err := os.WriteFile(logging, []byte(kafkaLog), 0o644); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	jvm := append(SmallJVM(256), "-Dlog4j2.configurationFile="+logging, "-cp", filepath.Join(jars, "*"), class)
+	return Launch(ctx, Command{Name: name, Dir: dir, Path: java, Args: append(jvm, args...), Ready: ready})
 }
 
 // KafkaTool runs a main class of Kafka's jars with args and stdin, which may be nil,
