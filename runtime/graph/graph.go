@@ -196,6 +196,28 @@ type SessionAssign struct {
 // HoldMillis is as of a WindowAggregate.
 func (s *SessionAssign) HoldMillis() int64 { return s.Lateness + s.Window.Size }
 
+// Rank gives the first N rows of each key by Order: of every window, when it is
+// over, where Window is Given; else of bounded input. Output columns: the input's,
+// then, with Number, the row's number from 1 (BIGINT).
+type Rank struct {
+	// Window is Given; of kind Tumble with no size: there is none.
+	Window Window
+	Keys   []int
+	Order  []SortKey
+	N      int64
+	Number bool
+	Late   LateRows
+}
+
+// FirstRow gives the first row of each key by row time, when no earlier one can
+// come. Output as of Rank.
+type FirstRow struct {
+	Time   int
+	Keys   []int
+	Number bool
+	Late   LateRows
+}
+
 // LateRows is 'window.late-rows'.
 type LateRows struct {
 	Policy ErrorPolicy
@@ -296,6 +318,9 @@ func (*WindowAssign) op()    {}
 func (*Exchange) op()        {}
 func (*WindowAggregate) op() {}
 func (*GroupAggregate) op()  {}
+func (*Rank) op()            {}
+func (*FirstRow) op()        {}
+func (*Over) op()            {}
 func (*SessionAssign) op()   {}
 func (*WideMerge) op()       {}
 func (*Sort) op()            {}

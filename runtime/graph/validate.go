@@ -45,6 +45,12 @@ func OpName(op Op) string {
 		return "WindowAggregate"
 	case *SessionAssign:
 		return "SessionAssign"
+	case *Rank:
+		return "Rank"
+	case *FirstRow:
+		return "FirstRow"
+	case *Over:
+		return "Over"
 	case *GroupAggregate:
 		return "GroupAggregate"
 	case *WideMerge:
@@ -68,7 +74,7 @@ func OpName(op Op) string {
 // Stateful reports an operator that lives in a keyed stage.
 func Stateful(op Op) bool {
 	switch op.(type) {
-	case *WindowAggregate, *GroupAggregate, *WideMerge, *Join, *SetOperation, *Sort, *Limit, *SessionAssign:
+	case *WindowAggregate, *GroupAggregate, *WideMerge, *Join, *SetOperation, *Sort, *Limit, *SessionAssign, *Rank, *FirstRow, *Over:
 		return true
 	}
 	return false
@@ -193,6 +199,8 @@ func (v *validator) op(id NodeID) error {
 		return v.columns(v.input(0).Schema, op.Keys...)
 	case *WindowAggregate:
 		return v.windowAggregate(op)
+	case *Rank, *FirstRow, *Over:
+		return v.ranked(op)
 	case *SessionAssign:
 		if err := v.behindExchange(0); err != nil {
 			return err
@@ -266,6 +274,47 @@ func (v *validator) windowAggregate(op *WindowAggregate) error {
 		}
 	}
 	return v.columns(in, op.Keys...)
+}
+
+// ranked checks the operators that order rows of a key.
+func (v *validator) ranked(op Op) error {
+	if err := v.behindExchange(0); err != nil {
+		return err
+	}
+	in := v.input(0).Schema
+	var order []SortKey
+	switch op := op.(type) {
+	case *Rank:
+		if op.Window.Kind == Given {
+			if err := v.window(op.Window, -1, in); err != nil {
+				return err
+			}
+		} else if !v.job.Bounded {
+			return v.fault("needs bounded input or windows")
+		}
+		order = op.Order
+		if err := v.columns(in, op.Keys...); err != nil {
+			return err
+		}
+	case *FirstRow:
+		if err := v.columns(in, append([]int{op.Time}, op.Keys...)...); err != nil {
+			return err
+		}
+	case *Over:
+		order = op.Order
+		if op.Time < 0 && !v.job.Bounded {
+			return v.fault("needs bounded input or row time")
+		}
+		if err := v.columns(in, op.Keys...); err != nil {
+			return err
+		}
+	}
+	for _, k := range order {
+		if err := v.columns(in, k.Column); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (v *validator) wide(op *WideMerge) error {

@@ -63,6 +63,15 @@ func cut(job *graph.Job, from, to graph.NodeID) (keys []int, crossing bool) {
 	case *graph.SessionAssign:
 		_, ok := job.Nodes[from].Op.(*graph.Exchange)
 		return op.Keys, !ok
+	case *graph.Rank:
+		_, ok := job.Nodes[from].Op.(*graph.Exchange)
+		return op.Keys, !ok
+	case *graph.FirstRow:
+		_, ok := job.Nodes[from].Op.(*graph.Exchange)
+		return op.Keys, !ok
+	case *graph.Over:
+		_, ok := job.Nodes[from].Op.(*graph.Exchange)
+		return op.Keys, !ok
 	case *graph.GroupAggregate:
 		_, ok := job.Nodes[from].Op.(*graph.Exchange)
 		return op.Keys, !ok

@@ -53,6 +53,12 @@ func (t *task) add(id graph.NodeID) error {
 		k, err = operator.NewAggregateOver(op, in, n.Schema)
 	case *graph.SessionAssign:
 		k, err = operator.NewSessionAssign(op, in, n.Schema)
+	case *graph.Rank:
+		k, err = operator.NewRank(op, in, n.Schema)
+	case *graph.FirstRow:
+		k, err = operator.NewFirstRow(op, in, n.Schema)
+	case *graph.Over:
+		k, err = operator.NewOver(op, in, n.Schema)
 	case *graph.GroupAggregate:
 		k, err = operator.NewGroupAggregate(op, in, n.Schema, t.subtask)
 	case *graph.WideMerge:

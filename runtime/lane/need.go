@@ -66,6 +66,20 @@ func newNeed(job *graph.Job, exchange graph.NodeID, stage *graph.Node) (need, er
 		n.whole(in)
 		n.time, n.latency, n.late = op.Time, op.Lateness, op.Late.Policy
 		n.windows, err = operator.NewWindows(op.Window, in.Fields[op.Time].Type)
+	case *graph.Rank:
+		n.whole(in)
+		if n.given = op.Window.Kind == graph.Given; n.given {
+			n.several, n.late = true, op.Late.Policy
+			n.windows, err = operator.WindowsOver(op.Window, in, -1)
+		}
+	case *graph.FirstRow:
+		n.whole(in)
+		err = n.instant(op.Time, op.Late, in)
+	case *graph.Over:
+		n.whole(in)
+		if op.Time >= 0 {
+			err = n.instant(op.Time, op.Late, in)
+		}
 	case *graph.GroupAggregate:
 		n.keys = append(n.keys, op.Keys...)
 		aggs = op.Aggregates
@@ -108,6 +122,14 @@ func (n *need) streamJoin(op *graph.Join, side int, in *batch.Schema) (err error
 		n.time = op.Interval.RightTime
 	}
 	n.windows, err = operator.NewWindows(operator.PointInTime(), in.Fields[n.time].Type)
+	return err
+}
+
+// instant: a row is late when its partition had come to its time.
+func (n *need) instant(time int, late graph.LateRows, in *batch.Schema) error {
+	n.time, n.late = time, late.Policy
+	var err error
+	n.windows, err = operator.NewWindows(operator.PointInTime(), in.Fields[time].Type)
 	return err
 }
 

@@ -92,26 +92,7 @@ func rowError(b *batch.Batch, row int) *batch.ValueError {
 
 // key makes bytes that compare as the rows are ordered.
 func (s *Sort) key(b *batch.Batch, row int) []byte {
-	var k []byte
-	for _, c := range s.op.Keys {
-		from := len(k)
-		k = batch.AppendOrderValue(k, &b.Cols[c.Column], row)
-		null := b.Cols[c.Column].IsNull(row)
-		if c.Desc {
-			for i := from; i < len(k); i++ {
-				k[i] ^= 0xff
-			}
-		}
-		// The first byte says where NULLs go: 1 is the values' place.
-		switch {
-		case !null:
-			k[from] = 1
-		case c.NullsLast:
-			k[from] = 2
-		default:
-			k[from] = 0
-		}
-	}
+	k := appendSortKeys(nil, s.op.Keys, b, row)
 	for i := range b.Cols {
 		k = batch.AppendValue(k, &b.Cols[i], row)
 	}

@@ -24,8 +24,9 @@ references only. An expression over it, even a CAST, is an ordinary column.`,
 		},
 		{
 			Code: CodeBadWindow, Phase: PhasePlan, Title: "a window that cannot be",
-			Explanation: `A window has a constant size above zero, and an aggregation over it is grouped by both
-window_start and window_end.`,
+			Explanation: `A window has a constant size above zero, a multiple of its step where it has one, and an
+aggregation over it is grouped by both window_start and window_end. TUMBLE_START and the like name bounds
+of the window in GROUP BY. In a stream, functions with OVER go by row time, and look back only.`,
 			Wrong: exampleJob("SELECT uid, MAX(room) FROM " + window + " GROUP BY window_start, uid"),
 			Right: exampleJob("SELECT uid, MAX(room) FROM " + window + " GROUP BY window_start, window_end, uid"),
 		},

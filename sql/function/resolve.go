@@ -31,14 +31,13 @@ func (e *UnknownError) Error() string {
 
 // later are functions of Flink that are known and absent.
 var later = map[string]string{
-	"TUMBLE": windowHelp, "TUMBLE_START": windowHelp, "TUMBLE_END": windowHelp, "TUMBLE_ROWTIME": windowHelp, "TUMBLE_PROCTIME": windowHelp,
-	"HOP": windowHelp, "HOP_START": windowHelp, "HOP_END": windowHelp, "SESSION": windowHelp, "SESSION_START": windowHelp, "SESSION_END": windowHelp,
-	"PROCTIME": "event time is the way here: WATERMARK FOR ts AS ...", "ROW_NUMBER": "", "RANK": "", "DENSE_RANK": "", "LAG": "", "LEAD": "",
-	"NTILE": "", "CURRENT_WATERMARK": "", "JSON_OBJECTAGG": "", "JSON_ARRAYAGG": "",
+	"TUMBLE_PROCTIME": windowHelp, "HOP_PROCTIME": windowHelp, "SESSION_PROCTIME": windowHelp,
+	"PROCTIME":          "event time is the way here: WATERMARK FOR ts AS ...",
+	"CURRENT_WATERMARK": "", "JSON_OBJECTAGG": "", "JSON_ARRAYAGG": "",
 	"COLLECT": "", "PRINTF": "CONCAT(a, b, ...)", "ENCODE": "", "PERCENTILE": "",
 }
 
-const windowHelp = "FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' HOUR)) with GROUP BY window_start, window_end"
+const windowHelp = "windows go by event time: TUMBLE_ROWTIME and the like"
 
 // LaterHelp is what to write instead of a function that is not supported yet,
 // "" if there is nothing.

@@ -23,11 +23,11 @@ func library(t *testing.T) *fn.Library {
 func TestUnknownNames(t *testing.T) {
 	lib := library(t)
 	for name, want := range map[string]UnknownError{
-		"uppr":         {Name: "uppr", Near: "UPPER"},
-		"CHAR_LENGHT":  {Name: "CHAR_LENGHT", Near: "CHAR_LENGTH"},
-		"xyzzy":        {Name: "xyzzy"},
-		"row_number":   {Name: "ROW_NUMBER", Later: true},
-		"TUMBLE_START": {Name: "TUMBLE_START", Later: true},
+		"uppr":            {Name: "uppr", Near: "UPPER"},
+		"CHAR_LENGHT":     {Name: "CHAR_LENGHT", Near: "CHAR_LENGTH"},
+		"xyzzy":           {Name: "xyzzy"},
+		"proctime":        {Name: "PROCTIME", Later: true},
+		"TUMBLE_PROCTIME": {Name: "TUMBLE_PROCTIME", Later: true},
 	} {
 		_, err := Lookup(lib, name)
 		var got *UnknownError
@@ -40,8 +40,8 @@ func TestUnknownNames(t *testing.T) {
 	if !errors.As(err, &got) || got.Use == "" {
 		t.Errorf("NVL: %v, want its equivalent", err)
 	}
-	if LaterHelp("tumble_start") == "" {
-		t.Error("TUMBLE_START has no help")
+	if LaterHelp("tumble_proctime") == "" {
+		t.Error("TUMBLE_PROCTIME has no help")
 	}
 }
 

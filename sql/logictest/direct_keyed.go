@@ -25,6 +25,12 @@ func (r *run) keyed(n *graph.Node) error {
 		out, err = r.windowAggregate(n, op)
 	case *graph.SessionAssign:
 		out, err = r.sessionAssign(n, op)
+	case *graph.Rank:
+		out, err = r.rank(n, op)
+	case *graph.FirstRow:
+		out, err = r.firstRow(n, op)
+	case *graph.Over:
+		out, err = r.over(n, op)
 	case *graph.GroupAggregate:
 		out, err = r.groupAggregate(n, op)
 	case *graph.WideMerge:

@@ -234,6 +234,10 @@ func (l *lowerer) node(n plan.Node) (*lowered, error) {
 		return l.windowTable(n, in)
 	case *plan.Aggregate:
 		return l.aggregate(n, in)
+	case *plan.Over:
+		return l.over(n, in)
+	case *plan.Rank:
+		return l.rank(n, in)
 	case *plan.Sort:
 		return l.sort(n, in)
 	}

@@ -74,6 +74,10 @@ func prune(n plan.Node, need idSet) plan.Node {
 		return n.With(prune(n.Input, below))
 	case *plan.Join:
 		return pruneJoin(n, need)
+	case *plan.Over:
+		return pruneOver(n, need)
+	case *plan.Rank:
+		return pruneRank(n, need)
 	case *plan.Values:
 		return n
 	}
@@ -212,6 +216,49 @@ func dropWindow(n plan.Node, a *plan.Aggregate, need idSet) plan.Node {
 		return n.Input
 	}
 	return n
+}
+
+// pruneOver keeps the calls: a row whose argument is an error is dead, used or not.
+func pruneOver(n *plan.Over, need idSet) plan.Node {
+	below := clone(need)
+	addRanked(below, n.Keys, n.Order)
+	for i := range n.Calls {
+		call := &n.Calls[i]
+		for _, id := range append([]int{call.Filter, call.Default}, call.Args...) {
+			below[id] = true
+		}
+	}
+	c := *n
+	c.Input = prune(n.Input, below)
+	c.Cols = append(slices.Clone(c.Input.Columns()), n.Cols[len(n.Cols)-len(n.Calls):]...)
+	return &c
+}
+
+func pruneRank(n *plan.Rank, need idSet) plan.Node {
+	below := clone(need)
+	addRanked(below, n.Keys, n.Order)
+	if n.Given != nil {
+		below[n.Given.Start], below[n.Given.End] = true, true
+	}
+	c := *n
+	c.Input = prune(n.Input, below)
+	c.Cols = slices.Clone(c.Input.Columns())
+	if n.Number {
+		number := n.Cols[len(n.Cols)-1]
+		if c.Number = need[number.ID]; c.Number {
+			c.Cols = append(c.Cols, number)
+		}
+	}
+	return &c
+}
+
+func addRanked(s idSet, keys []int, order []plan.SortKey) {
+	for _, k := range keys {
+		s[k] = true
+	}
+	for _, k := range order {
+		s[k.ID] = true
+	}
 }
 
 // exactly makes n give the given columns in this order.

@@ -14,15 +14,15 @@ import (
 func (eb *exprBinder) aggregateCall(agg *fn.Aggregate, c *syntax.Call, input Node) *aggCall {
 	b := eb.b
 	switch {
-	case c.Over != nil:
-		b.notYet(c.Over.Span(), "OVER")
-		return nil
 	case len(c.OrderBy) > 0 || len(c.WithinGroup) > 0:
 		b.notYet(c.Span(), "ORDER BY inside an aggregate").
 			WithHelp("%s orders by row time", agg.Name)
 		return nil
 	}
 	inner := &exprBinder{b: b, sc: eb.sc, clause: "an aggregate", spans: eb.spans}
+	if eb.clause == "OVER" {
+		inner.group = eb.group // an aggregate with OVER goes over those of GROUP BY
+	}
 	var args []expr.Expr
 	ok := true
 	for _, a := range c.Args {

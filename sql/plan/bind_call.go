@@ -18,15 +18,25 @@ func (eb *exprBinder) callExpr(c *syntax.Call) expr.Expr {
 		return nil
 	}
 	name := c.Name.String()
+	if x, is := eb.auxiliary(c); is {
+		return x
+	}
+	if groupWindows[strings.ToUpper(name)] != nil {
+		eb.b.errorf(diag.CodeBadWindow, c.Span(), "%s stands in GROUP BY or in FROM TABLE(...)", strings.ToUpper(name)).
+			WithHelp("its bounds are window_start and window_end, of GROUP BY %s_START(...) and %s_END(...)", strings.ToUpper(name), strings.ToUpper(name))
+		return nil
+	}
+	if c.Over != nil {
+		return eb.overExpr(c)
+	}
 	if agg, ok := eb.b.Functions.Aggregate(name); ok {
 		return eb.aggregate(agg, c)
 	}
+	if _, needs := rankFuncs[strings.ToUpper(name)]; needs {
+		eb.b.errorf(diag.CodeBadArgument, c.Span(), "%s needs OVER (ORDER BY ...)", strings.ToUpper(name))
+		return nil
+	}
 	switch {
-	case c.Over != nil:
-		if _, err := function.Lookup(eb.b.Functions, name); err == nil || function.LaterHelp(name) == "" {
-			eb.b.notYet(c.Over.Span(), "OVER")
-			return nil
-		}
 	case c.Star:
 		eb.b.errorf(diag.CodeBadArgument, c.Span(), "%s(*) has no meaning; only COUNT takes *", strings.ToUpper(name))
 		return nil
@@ -78,10 +88,6 @@ func (eb *exprBinder) callArgs(args []syntax.Expr) ([]expr.Expr, bool) {
 }
 
 func (eb *exprBinder) aggregate(agg *fn.Aggregate, c *syntax.Call) expr.Expr {
-	if c.Over != nil {
-		eb.b.notYet(c.Over.Span(), "OVER")
-		return nil
-	}
 	if eb.group != nil {
 		return eb.group.call(eb, agg, c)
 	}

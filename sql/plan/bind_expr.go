@@ -18,6 +18,8 @@ type exprBinder struct {
 	clause string
 	// group takes aggregate calls; nil: they are an error here.
 	group *grouping
+	// over takes calls with OVER; nil: they are an error here.
+	over *selection
 	// spans, if not nil, gets the place of each column reference.
 	spans map[*expr.Column]diag.Span
 	// subs takes sub-queries; nil: they cannot stand here.

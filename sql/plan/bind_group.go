@@ -16,8 +16,12 @@ type grouping struct {
 	input Node
 	keys  []groupKey
 	calls []*aggCall
-	spans map[*expr.Column]diag.Span // of bound column references
-	subs  subqueries                 // over the aggregate
+	subs  subqueries // over the aggregate
+	// legacy is a window among the keys.
+	legacy *groupWindow
+	// noWindow: there was one with faults.
+	noWindow bool
+	spans    map[*expr.Column]diag.Span // of bound column references
 }
 
 type groupKey struct {
@@ -39,7 +43,7 @@ func (sel *selection) bindGrouped() {
 	g := &grouping{sel: sel, input: sel.input, spans: map[*expr.Column]diag.Span{}}
 	sel.group = g
 	ok := g.bindKeys(s.GroupBy)
-	ok = sel.bindItems(func(e syntax.Expr) expr.Expr { return g.bind(e, "SELECT") }) && ok
+	ok = sel.bindItems(func(e syntax.Expr) expr.Expr { return g.bindOver(e) }) && ok
 	var having expr.Expr
 	if s.Having != nil {
 		if having = g.bindPredicate(s.Having); having == nil {
@@ -60,6 +64,9 @@ func (sel *selection) bindGrouped() {
 	}
 	for _, it := range sel.items {
 		ok = g.checkGrouped(it.e) && ok
+	}
+	for _, o := range sel.overs {
+		ok = g.checkOver(o) && ok
 	}
 	if having != nil {
 		ok = g.checkGrouped(having) && ok
@@ -89,7 +96,14 @@ func (sel *selection) bindGrouped() {
 		b.lintClock(having, s.Having.Span())
 		sel.input = &Filter{Input: sel.input, Predicate: having}
 	}
+	sel.applyOver(g.replace)
 	sel.project()
+}
+
+// bindOver binds an item, in which functions with OVER may stand.
+func (g *grouping) bindOver(e syntax.Expr) expr.Expr {
+	eb := &exprBinder{b: g.sel.b, sc: g.sel.plainScope, clause: "SELECT", group: g, spans: g.spans, subs: &g.subs, over: g.sel}
+	return eb.bind(e)
 }
 
 func (g *grouping) bindKeys(by *syntax.GroupBy) bool {
@@ -102,7 +116,7 @@ func (g *grouping) bindKeys(by *syntax.GroupBy) bool {
 		return false
 	}
 	ok := true
-	for _, el := range by.Elements {
+	for _, el := range windowFirst(by.Elements) {
 		switch el := el.(type) {
 		case *syntax.GroupExpr:
 			ok = g.bindKey(el.Expr) && ok
@@ -119,6 +133,10 @@ func (g *grouping) bindKeys(by *syntax.GroupBy) bool {
 
 func (g *grouping) bindKey(e syntax.Expr) bool {
 	b := g.sel.b
+	if is, ok := g.bindWindowKey(e); is {
+		g.noWindow = !ok
+		return ok
+	}
 	if n, isNum := e.(*syntax.NumberLit); isNum {
 		b.errorf(diag.CodeBadArgument, e.Span(), "GROUP BY %s groups by a constant; a column's place has no meaning here", n.Text).
 			WithHelp("repeat the expression")
@@ -259,6 +277,11 @@ func (g *grouping) checkGrouped(e expr.Expr) bool {
 	if c, ok := e.(*expr.Column); ok {
 		if g.subs.ids[c.Index] || g.isOuter(c.Index) {
 			return true
+		}
+		for _, o := range g.sel.overs {
+			if o.col.ID == c.Index {
+				return true
+			}
 		}
 		for _, call := range g.calls {
 			if call.col.ID == c.Index {

@@ -123,7 +123,7 @@ func undivide(n Node, w *Window, used map[int]bool, keys []int) (Node, bool) {
 	}
 	switch n := n.(type) {
 	case *WindowTable:
-		if n.Window != w || n.CheckOnly && w.Kind != SessionWindow {
+		if n.Window != w || n.CheckOnly {
 			return nil, false
 		}
 		for _, c := range n.Cols[len(n.Cols)-3:] {
@@ -131,7 +131,7 @@ func undivide(n Node, w *Window, used map[int]bool, keys []int) (Node, bool) {
 				return nil, false
 			}
 		}
-		if w.Kind == SessionWindow && !n.CheckOnly {
+		if w.Kind == SessionWindow && !n.OwnKeys {
 			own := slices.Clone(n.Keys)
 			slices.Sort(own)
 			if !slices.Equal(slices.Compact(own), slices.Compact(keys)) {

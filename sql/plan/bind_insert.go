@@ -44,6 +44,7 @@ func (b *Binder) Insert(s *syntax.Insert) *Insert {
 	if node == nil {
 		return nil
 	}
+	b.CheckOver(node)
 	ins := &Insert{Input: node, Table: t, Overwrite: s.Overwrite, Span: s.Target.Span()}
 	b.checkSink(ins)
 	if s.Columns == nil {

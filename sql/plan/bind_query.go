@@ -19,6 +19,7 @@ func (b *Binder) Query(q *syntax.Query) *Output {
 	if out == nil || !b.noUntyped(out) {
 		return nil
 	}
+	b.CheckOver(out.Node)
 	return out
 }
 

@@ -15,7 +15,8 @@ type selection struct {
 	ast        *syntax.Select
 	plainScope *scope
 	group      *grouping // nil without grouping
-	input      Node      // what the items are computed over
+	overs      []*overCall
+	input      Node // what the items are computed over
 	items      []item
 	out        *Output
 	// order is ORDER BY; of a grouped SELECT its expressions are bound before
@@ -69,9 +70,6 @@ func (b *Binder) selectHints(s *syntax.Select) {
 }
 
 func (b *Binder) selectIn(s *syntax.Select, ctes []*cte, order []*syntax.OrderItem) *Output {
-	if len(s.Windows) > 0 {
-		b.notYet(s.Windows[0].Span(), "the WINDOW clause")
-	}
 	sel := &selection{b: b, ast: s, plainScope: &scope{ctes: ctes, outer: b.outer}, order: order}
 	for _, it := range s.Items {
 		if se, ok := it.(*syntax.SelectExpr); ok && se.Alias != nil {
@@ -169,10 +167,16 @@ func (sel *selection) bindItems(bind func(e syntax.Expr) expr.Expr) bool {
 	return ok
 }
 
-// isReference reports a column written as such.
+// isReference reports a column written as such, or a bound of a window of GROUP BY.
 func isReference(e syntax.Expr) bool {
-	_, ok := e.(*syntax.ColumnRef)
-	return ok
+	switch e := e.(type) {
+	case *syntax.ColumnRef:
+		return true
+	case *syntax.Call:
+		_, _, is := auxiliaryOf(e)
+		return is
+	}
+	return false
 }
 
 // itemName is the alias, the name of a bare column or field, or EXPR$n.
@@ -235,6 +239,7 @@ func (sel *selection) where(e syntax.Expr, node Node) Node {
 	}
 	b.lintClock(p, e.Span())
 	node, rest := b.placeKeys(node, Conjuncts(p))
+	node, rest = b.rankFilter(node, rest)
 	if p = conjunction(rest); p == nil {
 		return node
 	}
@@ -247,7 +252,7 @@ func (sel *selection) where(e syntax.Expr, node Node) Node {
 func (sel *selection) bindPlain() {
 	subs := &subqueries{}
 	bind := func(e syntax.Expr) expr.Expr {
-		return (&exprBinder{b: sel.b, sc: sel.plainScope, clause: "SELECT", subs: subs}).bind(e)
+		return (&exprBinder{b: sel.b, sc: sel.plainScope, clause: "SELECT", subs: subs, over: sel}).bind(e)
 	}
 	if !sel.bindItems(bind) || sel.input == nil {
 		return
@@ -255,6 +260,7 @@ func (sel *selection) bindPlain() {
 	if sel.input = sel.b.joinSubqueries(sel.input, subs, asIs); sel.input == nil {
 		return
 	}
+	sel.applyOver(asItIs)
 	sel.project()
 }
 

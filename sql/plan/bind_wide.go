@@ -170,6 +170,7 @@ func (w *wideBinder) branch(br *syntax.WideBranch) *wideBranch {
 	if x.input == nil || x.time == nil || !good {
 		return nil
 	}
+	b.CheckOver(x.input)
 	return x
 }
 

@@ -31,6 +31,10 @@ func stateOf(n Node) (name, what string, span diag.Span) {
 		return n.StatePath(), "aggregates", n.Span
 	case *Join:
 		return n.StatePath(), "joins", n.Span
+	case *Over:
+		return n.StatePath(), "functions with OVER", n.Span
+	case *Rank:
+		return n.StatePath(), "rankings", n.Span
 	case *WindowTable:
 		if n.Window.Kind == SessionWindow && !n.CheckOnly {
 			return n.StatePath(), "tables of sessions", n.Span

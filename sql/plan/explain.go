@@ -85,6 +85,10 @@ func describe(n Node) (kind string, details []string) {
 		return "Join", describeJoin(n)
 	case *SetOperation:
 		return "SetOperation", []string{n.String(), "columns=[" + columnNames(n.Cols) + "]", "state=" + n.Path}
+	case *Over:
+		return "Over", describeOver(n)
+	case *Rank:
+		return "Rank", describeRank(n)
 	case *Sort:
 		return "Sort", describeSort(n)
 	case *Values:

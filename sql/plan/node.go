@@ -71,6 +71,8 @@ type WindowTable struct {
 	Time   int // id of the time column
 	// Keys are the ids of the columns that have sessions of their own.
 	Keys []int
+	// OwnKeys: sessions are of the keys of the aggregate above.
+	OwnKeys bool
 	// CheckOnly: nobody looks at the window's columns, for the aggregate above
 	// divides time itself; rows come once, and fail where they have no time.
 	CheckOnly bool
