@@ -16,17 +16,19 @@ import (
 )
 
 func groupsCommand(e *Env) *cobra.Command {
+	var cf clusterFlags
 	cmd := &cobra.Command{
 		Use:   "groups",
 		Short: "groups of consumers: who reads, how far, and from where next",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(groupsLs(e), groupsDescribe(e), groupsReset(e))
+	cf.add(cmd)
+	cmd.AddCommand(groupsLs(e, &cf), groupsDescribe(e, &cf), groupsReset(e, &cf))
 	return cmd
 }
 
-func groupsLs(e *Env) *cobra.Command {
+func groupsLs(e *Env, cf *clusterFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "ls",
 		Short: "list groups with their members and lag",
@@ -35,7 +37,7 @@ positions. A group of type job is one that a job reads by.`,
 		Example: "  millrace groups ls",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return e.withGroups(cmd, func(ctx context.Context, api control.Groups) error {
+			return e.withGroups(cmd, cf, func(ctx context.Context, api control.Groups) error {
 				groups, err := api.Groups(ctx)
 				if err != nil {
 					return err
@@ -53,7 +55,7 @@ positions. A group of type job is one that a job reads by.`,
 	}
 }
 
-func groupsDescribe(e *Env) *cobra.Command {
+func groupsDescribe(e *Env, cf *clusterFlags) *cobra.Command {
 	var members bool
 	cmd := &cobra.Command{
 		Use:   "describe GROUP",
@@ -64,7 +66,7 @@ the members in place of that; -o json always has both.`,
 		Example: "  millrace groups describe billing\n  millrace groups describe billing --members",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.withGroups(cmd, func(ctx context.Context, api control.Groups) error {
+			return e.withGroups(cmd, cf, func(ctx context.Context, api control.Groups) error {
 				g, err := api.Group(ctx, args[0])
 				if err != nil {
 					return err
@@ -102,7 +104,7 @@ the members in place of that; -o json always has both.`,
 	return cmd
 }
 
-func groupsReset(e *Env) *cobra.Command {
+func groupsReset(e *Env, cf *clusterFlags) *cobra.Command {
 	var rng string
 	var topics []string
 	var execute bool
@@ -137,7 +139,7 @@ group that a job reads by.
 				}
 				req.Topics = append(req.Topics, t)
 			}
-			return e.withGroups(cmd, func(ctx context.Context, api control.Groups) error {
+			return e.withGroups(cmd, cf, func(ctx context.Context, api control.Groups) error {
 				plan, err := api.ResetGroup(ctx, req)
 				if err != nil {
 					return err
@@ -199,9 +201,4 @@ func topicPartitions(s string) (control.TopicPartitions, error) {
 		}
 	}
 	return t, nil
-}
-
-// withGroups runs f with who knows the groups: the owner of the data directory.
-func (e *Env) withGroups(cmd *cobra.Command, f func(context.Context, control.Groups) error) error {
-	return e.withAPI(cmd, func(ctx context.Context, api control.API) error { return f(ctx, api) })
 }

@@ -15,12 +15,11 @@ type groupChange struct {
 	From, To  int64
 }
 
-// reset runs `groups reset` and gives the changes by partition.
+// reset runs `groups reset` and gives the changes by partition, in order.
 func (w *world) reset(args ...string) []groupChange {
 	w.t.Helper()
 	var plan struct{ Changes []groupChange }
 	w.ask(&plan, append([]string{"groups", "reset"}, args...)...)
-	slices.SortFunc(plan.Changes, func(a, b groupChange) int { return int(a.Partition - b.Partition) })
 	return plan.Changes
 }
 
@@ -32,7 +31,16 @@ func TestGroups(t *testing.T) {
 	p, addr := w.server()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	for kind, opts := range map[string][]kgo.Opt{"classic": nil, "consumer": {kgo.ServerSideBalancer(), kgo.Balancers(kgo.RangeBalancer())}} {
+	for _, x := range []struct {
+		kind string
+		opts []kgo.Opt
+		via  []string // by the owner of the directory, or as of any cluster
+	}{
+		{"classic", nil, nil}, {"consumer", []kgo.Opt{kgo.ServerSideBalancer(), kgo.Balancers(kgo.RangeBalancer())}, nil},
+		{"classic-c", nil, []string{"--brokers", addr}}, {"consumer-c", []kgo.Opt{kgo.ServerSideBalancer(), kgo.Balancers(kgo.RangeBalancer())}, []string{"--brokers", addr}},
+	} {
+		kind, opts := x.kind, x.opts
+		via := func(args ...string) []string { return append(args, x.via...) }
 		c, err := kgo.NewClient(append(opts, kgo.SeedBrokers(addr), kgo.ConsumerGroup(kind), kgo.ConsumeTopics("clicks"), kgo.DisableAutoCommit(), kgo.ClientID("reader"),
 			kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 		if err != nil {
@@ -58,26 +66,39 @@ func TestGroups(t *testing.T) {
 				Member              string
 			}
 		}
-		w.ask(&g, "groups", "describe", kind)
-		if g.Type != kind || g.State != "Stable" || len(g.MemberList) != 1 || g.MemberList[0].Client != "reader" || len(g.Positions) != 2 {
+		w.ask(&g, via("groups", "describe", kind)...)
+		if !strings.HasPrefix(kind, g.Type) || g.State != "Stable" || len(g.MemberList) != 1 || g.MemberList[0].Client != "reader" || len(g.Positions) != 2 {
 			t.Fatalf("%+v", g)
 		}
 		if a, b := g.Positions[0], g.Positions[1]; a.Offset != -1 || a.Member == "" || b.Offset != 2 || b.Lag != b.Latest-2 || b.Member == "" {
 			t.Errorf("%s: positions %+v", kind, g.Positions)
 		}
-		if r := w.run("groups", "reset", kind, "--range", "start", "--execute"); r.code != 1 || !strings.Contains(r.stderr, "1 active member") {
+		if r := w.run(via("groups", "reset", kind, "--range", "start", "--execute")...); r.code != 1 || !strings.Contains(r.stderr, "1 active member") {
 			t.Errorf("%s: a reset while somebody reads: exit code %d\n%s", kind, r.code, r.stderr)
 		}
 		c.Close()
-		if got := w.reset(kind, "--range", "start"); !slices.Equal(got, []groupChange{{1, 2, 0}}) {
+		if got := w.reset(via(kind, "--range", "start")...); !slices.Equal(got, []groupChange{{1, 2, 0}}) {
 			t.Errorf("%s: plan %v", kind, got)
 		}
-		if got := w.reset(kind, "--range", "-1"); len(got) != 1 || got[0].From != 2 {
+		if got := w.reset(via(kind, "--range", "-1")...); len(got) != 1 || got[0].From != 2 {
 			t.Errorf("%s: the plan before has moved something: %v", kind, got)
 		}
-		if got := w.reset(kind, "--range", "3:", "--topic", "clicks", "--execute"); !slices.Equal(got, []groupChange{{0, -1, 3}, {1, 2, 3}}) {
+		if got := w.reset(via(kind, "--range", "3:", "--topic", "clicks", "--execute")...); !slices.Equal(got, []groupChange{{0, -1, 3}, {1, 2, 3}}) {
 			t.Errorf("%s: executed %v", kind, got)
 		}
+	}
+	for what, args := range map[string][]string{
+		"unknown group":     {"reset", "clasic", "--range", "start"},
+		"unknown topic":     {"reset", "classic", "--range", "start", "--topic", "click"},
+		"unknown partition": {"reset", "classic", "--range", "start", "--topic", "clicks:7"},
+		"describe unknown":  {"describe", "clasic"},
+	} {
+		if r := w.run(append([]string{"groups", "--brokers", addr}, args...)...); r.code != 2 {
+			t.Errorf("of a cluster: %s: exit code %d, want 2\n%s", what, r.code, r.stderr)
+		}
+	}
+	if out := w.run("groups", "ls", "--brokers", addr).must(t, 0).stdout; strings.Count(out, "Empty") != 4 {
+		t.Errorf("%s", out)
 	}
 	if out := w.run("groups", "ls").must(t, 0).stdout; !strings.Contains(out, "classic") || !strings.Contains(out, "Empty") {
 		t.Errorf("%s", out)
