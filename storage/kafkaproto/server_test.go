@@ -35,6 +35,12 @@ func start(t testing.TB, o kafkaproto.Options) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
+	return serveStore(t, store, o)
+}
+
+// serveStore is start with a store of the caller's.
+func serveStore(t testing.TB, store *topiclog.Store, o kafkaproto.Options) *rig {
+	t.Helper()
 	o.Store = store
 	s, err := kafkaproto.New(o)
 	if err != nil {

@@ -47,6 +47,8 @@ func transactionCode(err error, fenced bool) int16 {
 		return codeInvalidProducerEpoch
 	case errors.Is(err, topiclog.ErrTransactionBusy):
 		return codeConcurrentTransactions
+	case errors.Is(err, topiclog.ErrTooManyTransactions):
+		return codeCoordinatorNotAvailable
 	case errors.Is(err, topiclog.ErrTransactionTimeout):
 		return codeInvalidTxnTimeout
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/millrace/millrace/storage/kafkaproto"
 	"github.com/millrace/millrace/storage/record"
 	"github.com/millrace/millrace/storage/topiclog"
+	"github.com/millrace/millrace/storage/vfs"
 )
 
 // oldTransactions makes a client speak the versions before KIP-890.
@@ -602,5 +603,65 @@ func TestTransactionFeature(t *testing.T) {
 		if level != 2 {
 			t.Errorf("version %d: transaction.version is %d", version, level)
 		}
+	}
+}
+
+// A client whose transaction was aborted after its timeout learns of it, and goes on
+// after an abort of its own.
+func TestTimeoutOfTransactionalClient(t *testing.T) {
+	var mu sync.Mutex
+	now := time.Now()
+	store, err := topiclog.Open(topiclog.Options{FS: vfs.NewMem(), Dir: "data", ReserveBytes: -1, RetentionInterval: -1, TransactionInterval: -1,
+		Clock: topiclog.Clock{Wall: func() time.Time { mu.Lock(); defer mu.Unlock(); return now }}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	r := serveStore(t, store, kafkaproto.Options{})
+	topic := r.topic(t, "t", 1, nil)
+	ctx := ctxOf(t)
+	for _, old := range []bool{false, true} {
+		opts := []kgo.Opt{kgo.DefaultProduceTopic("t"), kgo.TransactionTimeout(time.Minute)}
+		if old {
+			opts = append(opts, oldTransactions())
+		}
+		p := r.transactional(t, fmt.Sprint("old", old), opts...)
+		produce := func(value string) error { return p.ProduceSync(ctx, kgo.StringRecord(value)).FirstErr() }
+		if err := p.BeginTransaction(); err != nil {
+			t.Fatal(err)
+		}
+		if err := produce("late"); err != nil {
+			t.Fatal(err)
+		}
+		mu.Lock()
+		now = now.Add(time.Minute)
+		mu.Unlock()
+		if n := store.ExpireTransactions(); n != 1 {
+			t.Fatalf("%d transactions aborted, want 1", n)
+		}
+		if err := produce("later"); !errors.Is(err, kerr.InvalidProducerEpoch) && !errors.Is(err, kerr.ProducerFenced) {
+			t.Errorf("old %v: producing after the timeout: %v", old, err)
+		}
+		if err := p.EndTransaction(ctx, kgo.TryAbort); err != nil {
+			t.Fatalf("old %v: aborting after the timeout: %v", old, err)
+		}
+		if err := p.BeginTransaction(); err != nil {
+			t.Fatal(err)
+		}
+		if err := produce("in time"); err != nil {
+			t.Errorf("old %v: producing in the next transaction: %v", old, err)
+		}
+		if err := p.EndTransaction(ctx, kgo.TryCommit); err != nil {
+			t.Errorf("old %v: committing the next transaction: %v", old, err)
+		}
+	}
+	var got []string
+	st, err := store.State(topic.Partitions[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readCommitted(t, store, topic.Partitions[0].ID, st.StableEnd, func(v string) { got = append(got, v) })
+	if !slices.Equal(got, []string{"in time", "in time"}) || st.StableEnd != st.HighWatermark {
+		t.Errorf("read %v, stable end %d of %d", got, st.StableEnd, st.HighWatermark)
 	}
 }

@@ -62,6 +62,9 @@ type Options struct {
 	// ExpireTransactions. TransactionalIDExpiration is how long an unused
 	// transactional id is known; 0 means 7 days.
 	MaxTransactionTimeout, TransactionInterval, TransactionalIDExpiration time.Duration
+	// MaxTransactionalIDs bounds the transactional ids known at once; 0 means
+	// 100,000.
+	MaxTransactionalIDs int
 	// MaxProducers bounds the producers that all partitions know together, about
 	// 250 bytes each; 0 means a million. Beyond it the idlest are forgotten.
 	MaxProducers int
@@ -113,6 +116,9 @@ func (o *Options) defaults() error {
 	setDuration(&o.MaxTransactionTimeout, 15*time.Minute)
 	setDuration(&o.TransactionInterval, 10*time.Second)
 	setDuration(&o.TransactionalIDExpiration, 7*24*time.Hour)
+	if o.MaxTransactionalIDs == 0 {
+		o.MaxTransactionalIDs = 100_000
+	}
 	if o.MaxProducers == 0 {
 		o.MaxProducers = 1_000_000
 	}

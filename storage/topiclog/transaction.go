@@ -24,6 +24,9 @@ var (
 	ErrTransactionBusy = errors.New("the last transaction is still being ended")
 	// ErrTransactionTimeout says that a transaction timeout is not allowed.
 	ErrTransactionTimeout = errors.New("transaction timeout out of range")
+	// ErrTooManyTransactions says that no more transactional ids are taken until
+	// some are forgotten.
+	ErrTooManyTransactions = errors.New("too many transactional ids")
 	// ErrNotInTransaction says that a partition was not added to the transaction:
 	// the producer must abort it.
 	ErrNotInTransaction = errors.New("partition is not in the transaction")
@@ -137,6 +140,10 @@ func (s *Store) lockTransaction(id string, create bool) (*transaction, error) {
 	for {
 		s.txns.mu.Lock()
 		t := s.txns.byID[id]
+		if t == nil && create && len(s.txns.byID) >= s.opts.MaxTransactionalIDs {
+			s.txns.mu.Unlock()
+			return nil, fmt.Errorf("%w: %d", ErrTooManyTransactions, s.opts.MaxTransactionalIDs)
+		}
 		if t == nil && create {
 			t = &transaction{id: id}
 			s.txns.byID[id] = t
@@ -162,15 +169,22 @@ const maxTransactionalID = 1 << 10
 // ErrInvalidTransaction says that a request about a transaction makes no sense.
 var ErrInvalidTransaction = errors.New("invalid transactional request")
 
-// save makes a new state of a transaction durable, with other edits in the same
-// commit. t.mu is held.
+// maxTransactionBytes bounds what is written down of one transaction: partitions,
+// groups and positions.
+const maxTransactionBytes = 8 << 20
+
+// saveTransaction makes a new state of a transaction durable. t.mu is held.
 func (s *Store) saveTransaction(t *transaction, next *transactionState) error {
 	next.updateMs = s.nowMs()
+	edit := transactionEdit(t.id, next)
+	if n := len(edit.Payload); n > maxTransactionBytes {
+		return fmt.Errorf("%w: transaction %q takes %d bytes with its partitions and positions, at most %d", ErrInvalidTransaction, t.id, n, maxTransactionBytes)
+	}
 	err := s.meta.commit(func() {
 		s.txns.mu.Lock()
 		t.state = next
 		s.txns.mu.Unlock()
-	}, transactionEdit(t.id, next))
+	}, edit)
 	if err != nil {
 		return fmt.Errorf("saving transaction %q: %w", t.id, err)
 	}

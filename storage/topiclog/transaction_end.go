@@ -307,6 +307,10 @@ func (s *Store) expireTransaction(t *transaction) (aborted bool, err error) {
 	defer t.mu.Unlock()
 	st := t.state
 	if st == nil {
+		// Its first state could not be saved.
+		s.txns.mu.Lock()
+		delete(s.txns.byID, t.id)
+		s.txns.mu.Unlock()
 		return false, nil
 	}
 	now := s.nowMs()

@@ -631,3 +631,39 @@ func failingTransaction(t *testing.T, o topiclog.Options, parts []topiclog.Parti
 	_ = s.Flush(ctx)
 	return answered
 }
+
+// What is known of transactions is bounded.
+func TestTransactionBounds(t *testing.T) {
+	ctx := context.Background()
+	clock := &manualClock{wall: time.UnixMilli(1_700_000_000_000)}
+	o := small(vfs.NewMem())
+	o.MaxTransactionalIDs, o.Clock = 3, clock.clock()
+	s := open(t, o)
+	defer s.Close()
+	id := oneTopic(t, s, "t", 1, nil).Partitions[0].ID
+	p := newTxnProducer(t, s, "p0", true)
+	newTxnProducer(t, s, "p1", true)
+	newTxnProducer(t, s, "p2", true)
+	if _, err := s.InitTransaction(ctx, "p3", time.Minute, topiclog.NoProducer); !errors.Is(err, topiclog.ErrTooManyTransactions) {
+		t.Errorf("one too many: %v", err)
+	}
+	metadata := strings.Repeat("m", 4096)
+	var err error
+	for i := 0; err == nil && i < 4000; i++ {
+		var cursors []topiclog.Cursor
+		for k := range 50 {
+			cursors = append(cursors, topiclog.Cursor{Partition: id + topiclog.PartitionID(k), Metadata: metadata})
+		}
+		err = s.CommitCursorsInTransaction(ctx, "p0", p.who, fmt.Sprint("group", i), cursors, true)
+	}
+	if !errors.Is(err, topiclog.ErrInvalidTransaction) {
+		t.Errorf("a transaction without bounds: %v", err)
+	}
+	check(t, p.end(true))
+	if cs := s.Cursors("group0"); len(cs) != 1 || cs[0].Metadata != metadata {
+		t.Errorf("%d positions were committed, want the one of a partition that exists", len(cs))
+	}
+	clock.pass(8 * 24 * time.Hour)
+	s.ExpireTransactions()
+	newTxnProducer(t, s, "p3", true)
+}
