@@ -225,9 +225,11 @@ type LateRows struct {
 	Table NodeID
 }
 
-// GroupAggregate is GROUP BY without a window over bounded input. Output:
-// keys, aggregates.
+// GroupAggregate is GROUP BY without a window. Output: keys, aggregates. Over input
+// that ends it gives final rows, with Updates each change of a group as it comes:
+// +I, then -U and +U.
 type GroupAggregate struct {
+	Updates    bool
 	Keys       []int
 	Aggregates []Aggregate
 }

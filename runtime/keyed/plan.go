@@ -213,13 +213,17 @@ func (p *plan) finish(s *stagePlan) error {
 			s.lateness = max(s.lateness, op.Lateness)
 		case *graph.Join:
 			s.lateness = max(s.lateness, op.HoldMillis())
-			if op.Late.Table >= 0 && op.Late.Policy == graph.DeadLetter {
+			if op.Streams() && op.Late.Table >= 0 && op.Late.Policy == graph.DeadLetter {
 				return &graph.NotYetError{Feature: "window.late-rows into a table"}
 			}
 			if !p.job.Bounded && !op.Streams() {
 				return &graph.NotYetError{Feature: graph.OpName(n.Op) + " over unbounded input"}
 			}
-		case *graph.GroupAggregate, *graph.SetOperation, *graph.Sort, *graph.Limit:
+		case *graph.GroupAggregate:
+			if !p.job.Bounded && !op.Updates {
+				return &graph.NotYetError{Feature: graph.OpName(n.Op) + " over unbounded input"}
+			}
+		case *graph.SetOperation, *graph.Sort, *graph.Limit:
 			if !p.job.Bounded {
 				return &graph.NotYetError{Feature: graph.OpName(n.Op) + " over unbounded input"}
 			}

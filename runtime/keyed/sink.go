@@ -95,7 +95,7 @@ func (s *sinkPart) write(ctx context.Context, r *operator.Rows, root *batch.Batc
 		}
 	}
 	b := *r.Batch
-	b.Schema, b.Kinds = s.schema, nil
+	b.Schema = s.schema
 	if err := s.check(&b, r.Sel); err != nil {
 		return err
 	}

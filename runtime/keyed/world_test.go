@@ -303,7 +303,11 @@ func (w *memWriter) Write(b *batch.Batch, sel batch.Sel, id connector.BucketID) 
 		return connector.ErrFull
 	}
 	for _, row := range sel {
-		w.open[id] = append(w.open[id], rowText(b, int(row)))
+		line := rowText(b, int(row))
+		if b.Kinds != nil && b.Kinds[row] != batch.Insert {
+			line = b.Kinds[row].String() + " " + line
+		}
+		w.open[id] = append(w.open[id], line)
 	}
 	w.held += len(sel)
 	return nil

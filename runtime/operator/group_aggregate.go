@@ -11,9 +11,11 @@ import (
 	"github.com/millrace/millrace/runtime/types"
 )
 
-// GroupAggregate is GROUP BY keys without a window, over input that ends: one
-// subtask. Without keys it gives one row even for no input.
+// GroupAggregate is GROUP BY keys without a window: one subtask. Over input that
+// ends it gives its rows then, without keys one row even for no input; with Updates
+// the changes of each batch of input.
 type GroupAggregate struct {
+	changes  changes
 	op       *graph.GroupAggregate
 	schema   *batch.Schema
 	aggs     *aggSet
@@ -47,15 +49,21 @@ func (g *GroupAggregate) Fold(ctx *expr.Context, in *KeyedRows, out *Results) er
 	sel := g.aggs.eval(ctx, in, out)
 	g.cols = colsAt(in.Batch, g.op.Keys, g.cols)
 	g.slots = slices.Grow(g.slots[:0], in.Batch.Len)[:in.Batch.Len]
+	old := g.table.keys.Len()
 	g.table.keys.Find(g.cols, in.Hashes, sel, g.slots)
 	g.table.resize()
+	if !g.op.Updates {
+		g.aggs.update(g.table.accs, g.slots, sel)
+		return nil
+	}
+	g.changes.before(g, sel, old)
 	g.aggs.update(g.table.accs, g.slots, sel)
-	return nil
+	return g.changes.emit(g, old, out)
 }
 
 // Advance implements Keyed.
 func (g *GroupAggregate) Advance(_ *expr.Context, time int64, out *Results) error {
-	if time < batch.MaxWatermark || g.done {
+	if time < batch.MaxWatermark || g.done || g.op.Updates && !(g.global && g.table.keys.Len() == 0) {
 		return nil
 	}
 	g.done = true

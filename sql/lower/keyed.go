@@ -50,7 +50,7 @@ func (l *lowerer) aggregate(n *plan.Aggregate, in *lowered) (*lowered, error) {
 	}
 	ex := l.exchange(in, keys)
 	if n.Window == nil {
-		return l.add(&graph.GroupAggregate{Keys: keys, Aggregates: aggs}, n.Cols, l.statePath(n), ex.id), nil
+		return l.add(&graph.GroupAggregate{Updates: n.Updates, Keys: keys, Aggregates: aggs}, n.Cols, l.statePath(n), ex.id), nil
 	}
 	op := &graph.WindowAggregate{Window: l.window(n.Window), Time: timeAt, Keys: keys, Aggregates: aggs, Late: l.late(l.target)}
 	if n.Given != nil {
@@ -111,7 +111,7 @@ func (l *lowerer) statePath(n *plan.Aggregate) string { return l.pathOf(n.StateP
 // pathOf is a state path as it is. In batch jobs, whose state no edit has to find
 // again, equal ones are numbered.
 func (l *lowerer) pathOf(path string) string {
-	if l.o.Batch {
+	if l.o.Batch || l.once {
 		return l.unique(path)
 	}
 	return path

@@ -50,6 +50,7 @@ func Job(inserts []*plan.Insert, o Options) (*graph.Job, error) {
 // Query lowers a query; its rows go to r.Sink as table "result".
 func Query(r Result, o Options) (*graph.Job, error) {
 	l := newLowerer(o)
+	l.once = true
 	l.collect(r.Node)
 	in, err := l.exactly(r.Node)
 	if err != nil {
@@ -68,6 +69,7 @@ func Query(r Result, o Options) (*graph.Job, error) {
 
 type lowerer struct {
 	o       Options
+	once    bool // no edit of the query has to find its state again
 	zone    *rt.Zone
 	job     *graph.Job
 	tables  map[string]*source

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"errors"
-	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/expr/fn"
 	"github.com/millrace/millrace/sql/diag"
@@ -147,9 +146,6 @@ func (g *grouping) aggregate(s *syntax.Select) Node {
 	if !ok {
 		return nil
 	}
-	if w == nil && !b.updatingAllowed(at, s) {
-		return nil
-	}
 	in := g.input.Columns()
 	pre := &Project{Input: g.input}
 	add := func(e expr.Expr, name string) *expr.Column {
@@ -163,7 +159,7 @@ func (g *grouping) aggregate(s *syntax.Select) Node {
 		pre.Exprs, pre.Cols = append(pre.Exprs, e), append(pre.Cols, c)
 		return c.Ref()
 	}
-	a := &Aggregate{Window: w, Given: given, Time: timeID, Span: at, Path: b.path("aggregate")}
+	a := &Aggregate{Window: w, Updates: w == nil && !b.Batch, Given: given, Time: timeID, Span: at, Path: b.path("aggregate")}
 	for i := range g.keys {
 		k := &g.keys[i]
 		if w != nil && g.windowRole(k.e) != nil {
@@ -225,27 +221,4 @@ func keyName(e expr.Expr) string {
 		return c.Name
 	}
 	return e.String()
-}
-
-func (b *Binder) updatingAllowed(at diag.Span, s *syntax.Select) bool {
-	if b.Batch || b.declaring {
-		return true
-	}
-	what := "GROUP BY without a window"
-	if s.GroupBy == nil {
-		what = "an aggregate without a window"
-	}
-	if b.sink != nil && b.sink.Spec != nil && b.sink.Spec.Changelog == connector.InsertOnly {
-		b.errorf(diag.CodeUpdatingIntoAppend, at, "%s updates rows it has already given, and table %q (connector %q) only takes new ones",
-			what, b.sink.Name, b.sink.Spec.Name).
-			WithNote(b.sink.Span, "the table is declared here").
-			WithHelp("group by window_start and window_end of TUMBLE(TABLE ..., DESCRIPTOR(ts), INTERVAL '1' HOUR)").
-			WithHelp("or write to a table with a primary key whose connector takes updates").
-			WithHelp("or merge by key and window with CREATE WIDE TABLE; where the input ends, SET 'execution.runtime-mode' = 'batch'")
-		return false
-	}
-	b.notYet(at, what+" in streaming mode").
-		WithHelp("group by window_start and window_end of TUMBLE(TABLE ..., DESCRIPTOR(ts), INTERVAL '1' HOUR)").
-		WithHelp("where the input ends, SET 'execution.runtime-mode' = 'batch'")
-	return false
 }

@@ -224,8 +224,6 @@ func (g *grouping) windowRole(e expr.Expr) *WindowColumn {
 	return c.Window
 }
 
-// updatingAllowed says whether an aggregate without a window may stand here:
-// in batch mode. In streaming mode its results change with each row.
 // replace puts key columns in the place of key expressions.
 func (g *grouping) replace(e expr.Expr) expr.Expr {
 	sub := func(n expr.Expr) expr.Expr {

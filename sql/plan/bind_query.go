@@ -369,10 +369,10 @@ func (b *Binder) coerce(out *Output, target []rt.Type) *Output {
 
 // distinct removes double rows: GROUP BY all columns.
 func (b *Binder) distinct(out *Output, at diag.Span) *Output {
-	if !b.boundedOnly("DISTINCT", at) || !b.noUntyped(out) {
+	if !b.noUntyped(out) {
 		return nil
 	}
-	a := &Aggregate{Input: out.Node, Time: -1, Path: b.path("distinct"), Span: at}
+	a := &Aggregate{Input: out.Node, Updates: !b.Batch, Time: -1, Path: b.path("distinct"), Span: at}
 	seen := map[int]bool{}
 	for _, c := range out.Columns() {
 		if !seen[c.ID] {

@@ -10,7 +10,12 @@ import (
 )
 
 // checkSink checks what a table needs when it is written.
-func (b *Binder) checkSink(ins *Insert) { b.checkWritten(ins.Table, ins.Input, ins.Span) }
+func (b *Binder) checkSink(ins *Insert) {
+	b.checkWritten(ins.Table, ins.Input, ins.Span)
+	if ins.checkUpdates(b) && ins.Overwrite && ChangelogOf(ins.Input).By != nil {
+		b.errorf(diag.CodeBadTable, ins.Span, "INSERT OVERWRITE of rows that change")
+	}
+}
 
 func (b *Binder) checkWritten(t *catalog.Table, input Node, at diag.Span) {
 	if t.Spec == nil {

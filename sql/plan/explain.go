@@ -100,14 +100,10 @@ func describe(n Node) (kind string, details []string) {
 		if n.Overwrite {
 			d = append(d, "overwrite")
 		}
-		return "Insert", append(d, "changelog="+changelog)
+		return "Insert", append(d, "changelog="+ChangelogOf(n.Input).String())
 	}
 	return fmt.Sprintf("%T", n), nil
 }
-
-// changelog is the mode of every plan that binds today: what would update is
-// refused in streaming mode, and gives final rows in batch mode.
-const changelog = "[I]"
 
 func describeAggregate(n *Aggregate) []string {
 	var keys []string

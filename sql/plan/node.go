@@ -95,12 +95,15 @@ type AggCall struct {
 	Text string
 }
 
-// Aggregate is GROUP BY. Cols are the keys, the aggregates, and with a Window
+// Aggregate is GROUP BY. With Updates, in streaming mode without a window, it gives
+// the changes of its groups. Cols are the keys, the aggregates, and with a Window
 // its start, end and time.
 type Aggregate struct {
 	Input Node
 	Keys  []int // ids of input columns
 	Aggs  []AggCall
+	// Updates: in streaming mode without a window.
+	Updates bool
 	// Window is nil for GROUP BY without a window.
 	Window *Window
 	// Given are the columns that hold the rows' windows; nil: Time is divided.

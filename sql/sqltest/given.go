@@ -224,6 +224,7 @@ type Rows struct {
 	mu     sync.Mutex
 	schema *batch.Schema
 	cols   []batch.Vec
+	kinds  []batch.Kind
 	n      int
 	parts  parts
 }
@@ -236,10 +237,40 @@ func (r *Rows) Len() int {
 }
 
 // Text is each row as text: values joined by '|', with '|', line ends and
-// backslashes escaped. TIMESTAMP_LTZ is written in zone.
+// backslashes escaped. TIMESTAMP_LTZ is written in zone. Of rows that changed it
+// is what is left in the end; a row taken back that never came stands with "-".
 func (r *Rows) Text(zone *rt.Zone) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	out := r.lines(zone)
+	gone := map[string]int{}
+	for i, k := range r.kinds {
+		if k == batch.UpdateBefore || k == batch.Delete {
+			gone[out[i]]++
+		}
+	}
+	if len(gone) == 0 {
+		return out
+	}
+	var left []string
+	for i, k := range r.kinds {
+		switch {
+		case k == batch.UpdateBefore || k == batch.Delete:
+		case gone[out[i]] > 0:
+			gone[out[i]]--
+		default:
+			left = append(left, out[i])
+		}
+	}
+	for line, n := range gone {
+		for range n {
+			left = append(left, "-"+line)
+		}
+	}
+	return left
+}
+
+func (r *Rows) lines(zone *rt.Zone) []string {
 	out := make([]string, r.n)
 	for i := range out {
 		var line []byte
@@ -291,6 +322,17 @@ func (r *Rows) append(b *batch.Batch, sel batch.Sel) {
 			}
 			r.cols[k].Append(&b.Cols[k], row)
 		}
+	}
+	for i := range n {
+		kind := batch.Insert
+		switch {
+		case b.Kinds == nil:
+		case sel != nil:
+			kind = b.Kinds[sel[i]]
+		default:
+			kind = b.Kinds[i]
+		}
+		r.kinds = append(r.kinds, kind)
 	}
 	r.n += n
 }

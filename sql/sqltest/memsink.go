@@ -94,7 +94,7 @@ func (s *memSink) Publish(_ context.Context, as []connector.Artifact) []error {
 		}
 		p.published[id] = true
 		if part.n > 0 {
-			b := &batch.Batch{Schema: part.schema, Cols: part.cols, Len: part.n}
+			b := &batch.Batch{Schema: part.schema, Cols: part.cols, Kinds: part.kinds, Len: part.n}
 			s.rows.append(b, nil)
 		}
 	}
