@@ -15,17 +15,20 @@ import (
 const maxPipeline = 32
 
 // controlWeight is how many times its size a control request counts against the
-// budget: decoding small elements into structures takes that much more memory.
-const controlWeight = 32
+// budget: decoding small elements into structures takes up to half of that more
+// memory, list in list not counted.
+const controlWeight = 64
 
 // maxPooledBuffer is the largest request buffer kept for use again.
 const maxPooledBuffer = 2 << 20
 
 // Before a client has logged in its requests are small ones, and share a budget of
-// their own: strangers take nothing away from clients.
+// their own: strangers take nothing away from clients. The smallest, such as those
+// of a login, take none of it: they are bounded by the number of connections.
 const (
-	maxLobbyBytes = 64 << 10
-	lobbyBudget   = 8 << 20
+	maxLobbyBytes  = 64 << 10
+	lobbyBudget    = 8 << 20
+	freeLobbyBytes = 4 << 10
 )
 
 // serveConn reads and handles the requests of a connection until its end.
@@ -132,6 +135,9 @@ func (s *Server) handle(c net.Conn, p *peer, src io.Reader, f frame) (*reply, er
 	budget := s.budget
 	if p.pending {
 		budget, weight = s.lobby, int64(f.size)
+		if f.size <= freeLobbyBytes {
+			weight = 0
+		}
 	}
 	taken := budget.take(weight)
 	if taken < 0 {

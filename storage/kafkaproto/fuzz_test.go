@@ -53,9 +53,10 @@ func FuzzRequest(f *testing.F) {
 				t.Fatalf("%d topics in %d bytes", len(p.topics), len(rest))
 			}
 		default:
-			req := kmsg.RequestForKey(fr.key)
-			req.SetVersion(fr.version)
-			_ = req.ReadFrom(rest)
+			// No more than the request is counted for; what a decoder always needs is free.
+			if used := allocated(func() { decode(fr.key, fr.version, rest) }); used > controlWeight*float64(len(b))+64<<10 {
+				t.Fatalf("decoding %d bytes of key %d version %d allocated %.0f", len(b), fr.key, fr.version, used)
+			}
 		}
 	})
 }
