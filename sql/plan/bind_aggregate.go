@@ -209,6 +209,12 @@ func (g *grouping) aggregate(s *syntax.Select) Node {
 			}
 		}
 	}
+	if g.sets != nil {
+		if a.Input = g.expand(pre, a); a.Input == nil {
+			return nil
+		}
+		return a
+	}
 	a.Input = keepIdentity(pre)
 	if len(pre.Cols) == 0 { // COUNT(*) alone: rows without columns
 		a.Input = g.input

@@ -21,6 +21,9 @@ func (eb *exprBinder) callExpr(c *syntax.Call) expr.Expr {
 	if x, is := eb.auxiliary(c); is {
 		return x
 	}
+	if x, is := eb.groupingCall(c); is {
+		return x
+	}
 	if groupWindows[strings.ToUpper(name)] != nil {
 		eb.b.errorf(diag.CodeBadWindow, c.Span(), "%s stands in GROUP BY or in FROM TABLE(...)", strings.ToUpper(name)).
 			WithHelp("its bounds are window_start and window_end, of GROUP BY %s_START(...) and %s_END(...)", strings.ToUpper(name), strings.ToUpper(name))

@@ -19,6 +19,8 @@ type grouping struct {
 	subs  subqueries // over the aggregate
 	// legacy is a window among the keys.
 	legacy *groupWindow
+	// sets is nil for one set of keys.
+	sets *groupingSets
 	// noWindow: there was one with faults.
 	noWindow bool
 	spans    map[*expr.Column]diag.Span // of bound column references
@@ -115,17 +117,18 @@ func (g *grouping) bindKeys(by *syntax.GroupBy) bool {
 		b.notYet(by.Span(), "GROUP BY DISTINCT")
 		return false
 	}
-	ok := true
+	ok, sets := true, false
+	for _, el := range by.Elements {
+		x, is := el.(*syntax.GroupingSets)
+		nothing := is && x.Kind == syntax.GroupingSetsOf && len(x.Sets) == 1 && len(x.Sets[0].Items) == 0 // GROUP BY ()
+		sets = sets || is && !nothing
+	}
+	if sets {
+		return g.bindSets(by)
+	}
 	for _, el := range windowFirst(by.Elements) {
-		switch el := el.(type) {
-		case *syntax.GroupExpr:
+		if el, is := el.(*syntax.GroupExpr); is {
 			ok = g.bindKey(el.Expr) && ok
-		case *syntax.GroupingSets:
-			if el.Kind == syntax.GroupingSetsOf && len(el.Sets) == 1 && len(el.Sets[0].Items) == 0 && len(by.Elements) == 1 {
-				continue // GROUP BY ()
-			}
-			b.notYet(el.Span(), "GROUPING SETS, ROLLUP and CUBE")
-			ok = false
 		}
 	}
 	return ok
@@ -274,6 +277,9 @@ func (g *grouping) checkGrouped(e expr.Expr) bool {
 	}
 	if c, ok := e.(*expr.Column); ok {
 		if g.subs.ids[c.Index] || g.isOuter(c.Index) {
+			return true
+		}
+		if g.sets != nil && g.sets.id.ID == c.Index {
 			return true
 		}
 		for _, o := range g.sel.overs {

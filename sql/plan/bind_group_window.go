@@ -112,6 +112,9 @@ func (g *grouping) undivided(w *Window) (Node, bool) {
 		}
 	}
 	slices.Sort(keys)
+	if g.sets != nil && w.Kind == SessionWindow && g.legacy == nil {
+		return nil, false // sessions are of their own keys, not of each set's
+	}
 	return undivide(g.input, w, used, keys)
 }
 
