@@ -81,12 +81,9 @@ func New(files *filesystem.Connector) *Connector {
 	c := &Connector{files: files, clients: map[clientKey]*sharedClient{},
 		dial: func(o metastore.Options) catalog { return metastore.New(o) }}
 	c.spec = connector.Spec{
-		Name:    "hive",
-		Summary: "Tables of a Hive Metastore, as Parquet files.",
-		Doc: "The table is looked up in the metastore, or created there with `'sink.create-table' = 'true'`, and its columns are compared by name. " +
-			"Files are written into the table's directory as connector `filesystem` does; when a partition is complete it is registered in the metastore with its statistics, and a `_SUCCESS` file is written into it. " +
-			"Both can be repeated, so that a crash or a metastore that is away delays a partition and loses nothing.\n\n" +
-			"Names are in lower case in Hive. Timestamps are INT64, which Hive reads from version 4 on: set `'parquet.write.int64.timestamp' = 'false'` for older ones.",
+		Name:          "hive",
+		Summary:       "Tables of a Hive Metastore, as Parquet files.",
+		Doc:           doc,
 		Sink:          true,
 		Options:       options(files.Spec().Options),
 		Formats:       []connector.FormatSpec{parquetfmt.Spec()},

@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/millrace/millrace/connectors/conntest/services"
+	githubevents "github.com/millrace/millrace/examples/github-events"
 )
 
 // warehouse is a real metastore, of the version that Spark 3.5 speaks to, and
@@ -51,21 +54,29 @@ func (h *warehouse) query(t *testing.T, format string, args ...any) [][]any {
 	return rows
 }
 
-// hiveTables makes the tables of a job's files ones of the metastore, in the same
-// directories: nothing changes but the WITH clauses.
-func (h *warehouse) hiveTables(sql string) string {
+// hiveTables makes the tables of a job's files ones of a database of the
+// metastore, in the same directories: nothing changes but the WITH clauses.
+func (h *warehouse) hiveTables(sql, database string) string {
 	return strings.NewReplacer(
-		"'connector' = 'filesystem',", "'connector' = 'hive', 'hive.metastore.uris' = '"+h.URI+"', 'sink.create-table' = 'true',",
+		"'connector' = 'filesystem',", "'connector' = 'hive', 'hive.metastore.uris' = '"+h.URI+"', 'database-name' = '"+database+"', 'sink.create-table' = 'true',",
 		"'sink.partition-commit.policy.kind' = 'success-file'", "'sink.partition-commit.policy.kind' = 'metastore,success-file'",
 	).Replace(sql)
 }
 
-// TestKilledTablesBySpark kills the job again and again, and the metastore while
-// it runs, and reads the tables through the metastore with Spark.
-func TestKilledTablesBySpark(t *testing.T) {
+// TestHiveBySpark writes tables of a real metastore with the real binary and reads
+// them through the metastore with Spark.
+func TestHiveBySpark(t *testing.T) {
 	h := newWarehouse(t)
+	t.Run("types", func(t *testing.T) { typesBySpark(t, h) })
+	t.Run("evolution", func(t *testing.T) { evolutionBySpark(t, h) })
+	t.Run("the GitHub job on HDFS", func(t *testing.T) { gitHubOnHDFS(t, h) })
+	t.Run("killed", func(t *testing.T) { killedBySpark(t, h) })
+}
+
+// killedBySpark kills the job again and again, and the metastore while it runs.
+func killedBySpark(t *testing.T, h *warehouse) {
 	ctx := context.Background()
-	w, want := killRunOf(t, killRunOptions{kills: 6, events: 12_000, sql: h.hiveTables, during: func(w *world, p *process, i int) {
+	w, want := killRunOf(t, killRunOptions{kills: 6, events: 12_000, sql: func(sql string) string { return h.hiveTables(sql, "default") }, during: func(w *world, p *process, i int) {
 		if i%3 == 1 {
 			eventuallyOf(t, p, "lanes run", func() (bool, string) {
 				for _, j := range w.jobs() {
@@ -178,10 +189,9 @@ INSERT INTO everything SELECT n,
 FROM src;
 `
 
-// TestTypesBySpark compares what Spark reads with what was written, in UTC and,
-// for times, in another zone.
-func TestTypesBySpark(t *testing.T) {
-	h := newWarehouse(t)
+// typesBySpark compares what Spark reads with what was written, in UTC and, for
+// times, in another zone.
+func typesBySpark(t *testing.T, h *warehouse) {
 	for _, int64s := range []string{"true", "false"} {
 		t.Run("int64 timestamps "+int64s, func(t *testing.T) {
 			w := newWorld(t)
@@ -211,10 +221,143 @@ func TestTypesBySpark(t *testing.T) {
 			zoned := h.query(t, "SELECT CAST(ts AS STRING), CAST(lt AS STRING) FROM %s WHERE n = 1", table)[0]
 			h.query(t, "SET spark.sql.session.timeZone = UTC")
 			// Spark has no other type for Hive's timestamp: TIMESTAMP, too, is an
-			// instant there, in UTC (docs/connectors/hive-tables.md).
+			// instant there, in UTC (docs/connectors/hive.md).
 			if zoned[0] != "2024-05-01 20:34:56.789" || zoned[1] != "2024-05-01 20:34:56.789" {
 				t.Errorf("in Shanghai TIMESTAMP is %v, TIMESTAMP_LTZ %v", zoned[0], zoned[1])
 			}
 		})
 	}
+}
+
+// gitHubOnHDFS runs the example's job twice over the same topics:
+// as it stands, into local files, and with other WITH clauses into a real HDFS
+// and metastore. Spark, through the metastore, sees the same as in the local
+// files by table and hour, and both have the input's events.
+func gitHubOnHDFS(t *testing.T, h *warehouse) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	fs, err := services.StartHDFS(ctx, services.HDFSOptions{Dir: t.TempDir(), DataNodes: 1, Replication: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(fs.Close)
+	w := newWorld(t)
+	b, err := githubevents.Files().ReadFile("job.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(b)
+
+	type hour struct{ table, dt, hr string }
+	type sum struct{ rows, ids int64 }
+	input := map[hour]sum{}
+	tableOf := map[string]string{}
+	for _, m := range regexp.MustCompile("(?s)INSERT INTO `(\\w+)` SELECT.*?FROM `(\\w+)`;").FindAllStringSubmatch(text, -1) {
+		tableOf[m[2]] = m[1]
+	}
+	lines := map[string][]string{}
+	err = githubevents.Generate(githubevents.Options{Events: 4000}, func(e githubevents.Event) error {
+		lines[e.Topic] = append(lines[e.Topic], string(e.Value))
+		var v struct {
+			ID string    `json:"id"`
+			At time.Time `json:"created_at"`
+		}
+		if err := json.Unmarshal(e.Value, &v); err != nil {
+			return err
+		}
+		id, err := strconv.ParseInt(v.ID, 10, 64)
+		for _, table := range []string{tableOf[e.Topic], "events"} {
+			k := hour{table, v.At.UTC().Format("2006-01-02"), v.At.UTC().Format("15")}
+			input[k] = sum{input[k].rows + 1, input[k].ids + id}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tableOf) != len(githubevents.Topics) || len(lines) != len(githubevents.Topics) {
+		t.Fatalf("%d tables, %d topics with events, want %d", len(tableOf), len(lines), len(githubevents.Topics))
+	}
+	for topic, values := range lines {
+		w.run("topics", "create", topic, "--partitions", "2").must(t, 0)
+		w.produce(topic, values...)
+	}
+	ddl := w.ddl(githubevents.Topics[:]...)
+	run := func(name, text, out string) {
+		job := w.file(name+".sql", strings.Replace(text, "'github-events'", "'"+name+"'", 1))
+		w.run("run", job, "-f", ddl, "--set", "OUT="+out, "--set", "BOUNDED=latest-offset", "--progress", "none").must(t, 0)
+	}
+	run("local", text, w.lake)
+	h.query(t, "CREATE DATABASE github")
+	run("cluster", h.hiveTables(text, "github"), "hdfs://"+fs.Addresses[0]+"/lake")
+
+	tables := []string{"events", "actor_hour"}
+	for _, table := range tableOf {
+		tables = append(tables, table)
+	}
+	h.query(t, "SET spark.sql.sources.partitionColumnTypeInference.enabled = false")
+	ask := func(from func(table string) string) map[hour]string {
+		var parts []string
+		for _, table := range tables {
+			id := "event_id"
+			if table == "actor_hour" {
+				id = "actor_id"
+			}
+			parts = append(parts, fmt.Sprintf("SELECT '%s', dt, hr, count(*), sum(%s), sum(xxhash64(*)) FROM %s GROUP BY dt, hr", table, id, from(table)))
+		}
+		out := map[hour]string{}
+		for _, r := range h.query(t, "%s", strings.Join(parts, " UNION ALL ")) {
+			out[hour{fmt.Sprint(r[0]), fmt.Sprint(r[1]), fmt.Sprint(r[2])}] = fmt.Sprintf("%v rows, ids %v, hash %v", r[3], r[4], r[5])
+		}
+		return out
+	}
+	cluster := ask(func(table string) string { return "github." + table })
+	local := ask(func(table string) string { return "parquet.`file://" + filepath.Join(w.lake, table) + "`" })
+	if len(cluster) != len(local) || len(cluster) <= len(input) {
+		t.Errorf("%d tables and hours in Hive, %d in local files, %d in the input without the wide table", len(cluster), len(local), len(input))
+	}
+	for k, want := range local {
+		if cluster[k] != want {
+			t.Errorf("%v: Hive has %s, the local files %s", k, cluster[k], want)
+		}
+	}
+	for k, want := range input {
+		if s := fmt.Sprintf("%d rows, ids %d, ", want.rows, want.ids); !strings.HasPrefix(cluster[k], s) {
+			t.Errorf("%v: Hive has %s, the input %s", k, cluster[k], s)
+		}
+	}
+	t.Logf("%d tables and hours of %d tables agree", len(cluster), len(tables))
+}
+
+// evolutionBySpark adds and widens columns between two runs of a job.
+func evolutionBySpark(t *testing.T, h *warehouse) {
+	w := newWorld(t)
+	w.run("topics", "create", "src", "--partitions", "1").must(t, 0)
+	const sql = `
+SET 'pipeline.name' = 'grow';
+CREATE TABLE src (n BIGINT, s STRING) WITH ('connector' = 'log', 'topic' = 'src', 'scan.startup.mode' = 'earliest-offset', 'scan.bounded.mode' = 'latest-offset', 'format' = 'json');
+CREATE TABLE grow (%s, dt STRING) PARTITIONED BY (dt) WITH ('connector' = 'hive', 'hive.metastore.uris' = '%s', 'sink.create-table' = 'true',
+  'sink.schema-evolution' = '%s', 'sink.partition-commit.policy.kind' = 'metastore,success-file');
+INSERT INTO grow SELECT %s, s FROM src;
+`
+	run := func(code int, columns, evolution, exprs string) result {
+		return w.run("run", w.file("grow.sql", fmt.Sprintf(sql, columns, h.URI, evolution, exprs)), "--progress", "none").must(t, code)
+	}
+	w.produce("src", `{"n":1,"s":"a"}`)
+	run(0, "i INT, f FLOAT", "none", "CAST(n AS INT), CAST(0.5 AS FLOAT)")
+	w.produce("src", `{"n":5000000000,"s":"a"}`, `{"n":2,"s":"b"}`)
+	wider := "i BIGINT, f DOUBLE, more STRING"
+	if r := run(2, wider, "none", "n, CAST(0.25 AS DOUBLE), 'new'"); !strings.Contains(r.stderr, "column more (string) is missing there; column i is int there and bigint here; column f is float there and double here") {
+		t.Errorf("the table is refused with\n%s", r.stderr)
+	}
+	run(0, wider, "widen", "n, CAST(0.25 AS DOUBLE), 'new'")
+	// Parquet of before the change has 32-bit columns.
+	h.query(t, "SET spark.sql.parquet.enableVectorizedReader = false")
+	got := fmt.Sprint(h.query(t, "SELECT i, f, more, dt FROM grow ORDER BY i"))
+	h.query(t, "SET spark.sql.parquet.enableVectorizedReader = true")
+	if want := "[[1 0.5 <nil> a] [2 0.25 new b] [5000000000 0.25 new a]]"; got != want {
+		t.Errorf("Spark reads %s, want %s", got, want)
+	}
+	vectorized, err := h.spark.Query(context.Background(), "SELECT i, f, more, dt FROM grow ORDER BY i")
+	t.Logf("with Spark's vectorized reader: %v, %v", vectorized, err)
 }

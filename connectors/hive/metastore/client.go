@@ -154,7 +154,11 @@ func (c *Client) call(ctx context.Context, m *message) error {
 		address := k.address
 		k = nil
 		var timeout net.Error
-		late := ctx.Err() != nil || errors.As(err, &timeout) && timeout.Timeout()
+		late := errors.As(err, &timeout) && timeout.Timeout()
+		if cerr := ctx.Err(); cerr != nil {
+			// The deadline was moved to end the call; this is why.
+			late, err = true, cerr
+		}
 		sent = true
 		if try > 0 || late {
 			return &CallError{Method: m.method, Address: address, Sent: true, Err: err}
