@@ -25,28 +25,21 @@ func (s *Sink) Inventory(ctx context.Context, tablePartition string, known func(
 	if tablePartition != "" {
 		dir = s.path(tablePartition)
 	}
-	names, err := s.fs.List(dir)
+	infos, err := listInfo(s.fs, dir)
 	if errors.Is(err, vfs.ErrNotExist) {
 		return v, nil
 	}
 	if err != nil {
-		return v, fmt.Errorf("listing %s: %w", dir, err)
+		return v, fmt.Errorf("listing %s: %w", s.prefix+dir, err)
 	}
-	for _, n := range names {
-		if hidden(n) {
+	for _, info := range infos {
+		if info.IsDir() {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
 			return v, err
 		}
-		name := s.fs.Join(dir, n)
-		info, err := s.fs.Stat(name)
-		if err != nil {
-			return v, fmt.Errorf("looking at %s: %w", name, err)
-		}
-		if info.IsDir() {
-			continue
-		}
+		name := s.fs.Join(dir, info.Name())
 		v.Files++
 		v.Bytes += info.Size()
 		rows, ok := known(s.prefix + name)

@@ -364,10 +364,12 @@ func lostCalls(t *testing.T, l *lake) {
 // hung: the metastore takes calls and does not answer.
 func hung(t *testing.T, l *lake) {
 	w := l.world("hung", l.URI)
-	s, err := w.conn.OpenSink(context.Background(), w.table(conntest.Columns(), []int{2}, map[string]string{keyTimeout: "500 ms"}), conntest.OwnerOf(1, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.open(t, 1)
+	var s connector.Sink
+	patiently(t, func() (err error) {
+		s, err = w.conn.OpenSink(context.Background(), w.table(conntest.Columns(), []int{2}, map[string]string{keyTimeout: "1 s"}), conntest.OwnerOf(1, 2))
+		return err
+	})
 	defer s.Close()
 	parts := write(t, s, 1, 0, 10)
 	l.Pause()

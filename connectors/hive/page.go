@@ -30,7 +30,7 @@ const doc = "The table is looked up in the metastore, or created there, as an ex
 	"| ARRAY, MAP, ROW | array, map, struct | names of fields in lower case |\n" +
 	"| TIME, INTERVAL | refused | |\n\n" +
 	"Timestamps are INT64, which Hive reads from version 4 on, and Spark, Trino and DuckDB do: `'parquet.write.int64.timestamp' = 'false'` writes INT96 for older ones. " +
-	"A column that was widened is read by Hive; Spark before 4 reads an old file's INT as BIGINT only with `spark.sql.parquet.enableVectorizedReader=false`.\n\n" +
+	"After a column was widened Hive reads the older files right; Spark before 4 fails on them, unless it uses Hive's reader: `spark.sql.hive.convertMetastoreParquet=false`.\n\n" +
 	"Refused, with the reason: tables that are transactional, bucketed, sorted, views, of Iceberg, Hudi or Delta, stored as text or ORC (there is no maintained ORC writer for Go), or that read Parquet by position.\n\n" +
 	"### What happens on a failure\n\n" +
 	"| what | then |\n|---|---|\n" +

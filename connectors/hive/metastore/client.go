@@ -200,8 +200,8 @@ func (c *Client) dial(ctx context.Context) (*conn, error) {
 			return k, nil
 		}
 		errs = append(errs, err)
-		if ctx.Err() != nil {
-			return nil, errors.Join(errs...)
+		if cerr := ctx.Err(); cerr != nil {
+			return nil, errors.Join(append(errs, cerr)...)
 		}
 	}
 	err := fmt.Errorf("%w: %w", ErrUnavailable, errors.Join(errs...))
