@@ -206,16 +206,19 @@ const (
 	lastPause  = 2 * time.Second
 )
 
-// again calls f until it succeeds, is refused for good, or the time for it is
-// over. f must be such that a call whose answer was lost can be repeated; try
+// again calls f until it succeeds, is refused for good, or the time for it, which
+// begins with the first failure, is over. f must be such that a call whose answer was lost can be repeated; try
 // counts the calls before.
 func (c *cluster) again(ctx context.Context, op, name string, f func(try int) error) error {
-	deadline := time.Now().Add(c.conf.RetryTimeout)
+	var deadline time.Time
 	wait := firstPause
 	for try := 0; ; try++ {
 		err := f(try)
 		if err == nil || errors.Is(err, errClosed) {
 			return err
+		}
+		if try == 0 {
+			deadline = time.Now().Add(c.conf.RetryTimeout)
 		}
 		err = c.explain(op, name, err)
 		var e *Error

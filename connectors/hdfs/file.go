@@ -219,6 +219,11 @@ func (c *cluster) upload(ctx context.Context, name string, own bool, r io.Reader
 	if err == nil && info.Size() != size {
 		err = fmt.Errorf("the file has %d bytes, %d were written", info.Size(), size)
 	}
+	if err == nil {
+		// The directory's policy makes files erasure coded, which the library
+		// does not notice: what it wrote nobody can read.
+		err = readable(info)
+	}
 	if err != nil {
 		return nil, c.abandon(cl, w, name, err)
 	}

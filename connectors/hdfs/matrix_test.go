@@ -5,6 +5,8 @@ package hdfs_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -299,6 +301,7 @@ func TestThreeDataNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.Close()
+	erasureCoded(t, h)
 	killed := false
 	c := bigCycle(t, "hdfs://"+h.Addresses[0]+"/t", func() { killed = true; h.DataNodes[0].Kill() })
 	if err := c.once(nil); err != nil {
@@ -308,10 +311,39 @@ func TestThreeDataNodes(t *testing.T) {
 		t.Fatal("no DataNode was killed")
 	}
 	c.finish("one of three DataNodes killed for good")
-	// What was written before has replicas elsewhere; a second loss is read over.
 	if err := h.Await(ctx, 0, 2); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// erasureCoded writes into a directory whose files would be erasure coded, and
+// reads what Hadoop wrote there.
+func erasureCoded(t *testing.T, h *services.HDFS) {
+	t.Helper()
+	ctx := within(t)
+	must := func(out string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(h.ErasureCoding(ctx, "-enablePolicy", "-policy", "XOR-2-1-1024k"))
+	must(h.Shell(ctx, "-mkdir", "-p", "/ec/dt=2024-05-01"))
+	must(h.ErasureCoding(ctx, "-setPolicy", "-path", "/ec", "-policy", "XOR-2-1-1024k"))
+	c := newCycle(t, "hdfs://"+h.Addresses[0]+"/ec")
+	wantKind(t, c.once(nil), hdfs.Unsupported, "erasure coded")
+	local := filepath.Join(t.TempDir(), "data")
+	if err := os.WriteFile(local, []byte("{}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	must(h.Shell(ctx, "-put", local, "/ec/dt=2024-05-01/data"))
+	s, err := c.conn.OpenSource(ctx, tableAt(t, c.conn, "hdfs://"+h.Addresses[0]+"/ec", "json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	_, err = s.Partitions(ctx)
+	wantKind(t, err, hdfs.Unsupported, "erasure coded")
 }
 
 // TestFailover moves the active NameNode of a pair before each step, in order

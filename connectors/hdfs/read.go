@@ -21,9 +21,28 @@ type reader struct {
 
 	mu     sync.Mutex
 	r      *hdfs.FileReader // nil: to be opened anew
+	at     int64            // where r reads next
 	closed bool
 	cursor int64
+
+	// windows are pieces read lately: those who read Parquet ask for a few
+	// kilobytes here and there, and each jump costs a connection.
+	windows []window
+	clock   int64
 }
+
+// window is an aligned piece of the file.
+type window struct {
+	index int64 // offset / windowBytes
+	data  []byte
+	used  int64 // by the reader's clock
+}
+
+const (
+	windowBytes = 256 << 10
+	// maxWindows bounds what a file that is read keeps: 4 MiB.
+	maxWindows = 16
+)
 
 func openReader(f *FS, name string) (*reader, error) {
 	r := &reader{fs: f, name: name}
@@ -33,7 +52,7 @@ func openReader(f *FS, name string) (*reader, error) {
 			return err
 		}
 		if err := readable(h.Stat()); err != nil {
-			return &Error{Op: "opening", Path: f.c.url(name), Kind: Unsupported, Err: err}
+			return err
 		}
 		r.r, r.info = h, h.Stat()
 		return nil
@@ -57,7 +76,7 @@ func readable(info vfs.FileInfo) error {
 		"ecPolicy":           "it is erasure coded (not_yet)",
 	} {
 		if f := fields.ByName(name); f != nil && m.ProtoReflect().Has(f) {
-			return errors.New(what)
+			return &Error{Kind: Unsupported, Err: errors.New(what)}
 		}
 	}
 	return nil
@@ -65,8 +84,7 @@ func readable(info vfs.FileInfo) error {
 
 var errChanged = errors.New("the file was replaced while it was read")
 
-// ReadAt implements io.ReaderAt. The library goes to another replica when one
-// fails; when all did, or the NameNode is away, the file is opened anew.
+// ReadAt implements io.ReaderAt.
 func (r *reader) ReadAt(b []byte, off int64) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,31 +96,110 @@ func (r *reader) ReadAt(b []byte, off int64) (int, error) {
 	}
 	want := b[:min(int64(len(b)), r.info.Size()-off)]
 	n := 0
-	err := r.fs.c.again(r.fs.ctx, "reading", r.name, func(int) error {
-		if r.r == nil {
-			if err := r.reopen(); err != nil {
-				return err
+	for n < len(want) {
+		at := off + int64(n)
+		w := r.find(at / windowBytes)
+		if w == nil && len(want)-n >= windowBytes {
+			// Large pieces go straight to the caller.
+			k, err := r.fetch(want[n:], at)
+			if n += k; err != nil {
+				return n, err
+			}
+			break
+		}
+		if w == nil {
+			var err error
+			if w, err = r.load(at / windowBytes); err != nil {
+				return n, err
 			}
 		}
-		k, err := r.r.ReadAt(want[n:], off+int64(n))
-		n += k
-		if n == len(want) {
-			return nil
-		}
-		_ = r.r.Close() // it failed
-		r.r = nil
-		if err == nil || errors.Is(err, io.EOF) {
-			err = fmt.Errorf("%d of %d bytes at %d are there", n, len(want), off)
-		}
-		return dataError(err)
-	})
-	if err != nil {
-		return n, err
+		n += copy(want[n:], w.data[at%windowBytes:])
 	}
 	if n < len(b) {
 		return n, io.EOF
 	}
 	return n, nil
+}
+
+func (r *reader) find(index int64) *window {
+	r.clock++
+	for i := range r.windows {
+		if r.windows[i].index == index {
+			r.windows[i].used = r.clock
+			return &r.windows[i]
+		}
+	}
+	return nil
+}
+
+// load reads a window in place of the one that was not used for longest.
+func (r *reader) load(index int64) (*window, error) {
+	at := 0
+	if len(r.windows) < maxWindows {
+		at = len(r.windows)
+		r.windows = append(r.windows, window{})
+	} else {
+		for i := range r.windows {
+			if r.windows[i].used < r.windows[at].used {
+				at = i
+			}
+		}
+	}
+	w := &r.windows[at]
+	size := int(min(windowBytes, r.info.Size()-index*windowBytes))
+	if cap(w.data) < size {
+		w.data = make([]byte, size)
+	}
+	// Until it is filled it is no window.
+	w.index, w.data = -1, w.data[:size]
+	if _, err := r.fetch(w.data, index*windowBytes); err != nil {
+		return nil, err
+	}
+	w.index, w.used = index, r.clock
+	return w, nil
+}
+
+// fetch fills b from an offset. The library goes to another replica when one
+// fails; when all did, or the NameNode is away, the file is opened anew.
+func (r *reader) fetch(b []byte, off int64) (int, error) {
+	n := 0
+	err := r.fs.c.again(r.fs.ctx, "reading", r.name, func(int) error {
+		if r.r == nil {
+			if err := r.reopen(); err != nil {
+				return err
+			}
+			r.at = 0
+		}
+		k, err := r.stream(b[n:], off+int64(n))
+		n += k
+		if n == len(b) {
+			return nil
+		}
+		_ = r.r.Close() // it failed
+		r.r = nil
+		if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = fmt.Errorf("%d of %d bytes at %d are there", n, len(b), off)
+		}
+		return dataError(err)
+	})
+	return n, err
+}
+
+// stream reads on where the last read ended if that is the place. Elsewhere it
+// first goes back to the beginning: the library then connects anew, while a jump
+// over a few bytes forward would leave it with a wrong place for the next
+// replica.
+func (r *reader) stream(b []byte, off int64) (int, error) {
+	if off != r.at {
+		for _, to := range []int64{0, off} {
+			if _, err := r.r.Seek(to, io.SeekStart); err != nil {
+				return 0, err
+			}
+		}
+	}
+	n, err := io.ReadFull(r.r, b)
+	r.at = off + int64(n)
+	return n, err
 }
 
 func (r *reader) reopen() error {
@@ -142,7 +239,7 @@ func (r *reader) Close() error {
 	if r.closed {
 		return vfs.ErrClosed
 	}
-	r.closed = true
+	r.closed, r.windows = true, nil
 	if r.r != nil {
 		_ = r.r.Close() // a connection that was only read from
 		r.r = nil

@@ -66,6 +66,8 @@ const (
 	classNameNode    = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 	classDataNode    = "org.apache.hadoop.hdfs.server.datanode.DataNode"
 	classJournalNode = "org.apache.hadoop.hdfs.qjournal.server.JournalNode"
+	classShell       = "org.apache.hadoop.fs.FsShell"
+	classEC          = "org.apache.hadoop.hdfs.tools.ECAdmin"
 	classAdmin       = "org.apache.hadoop.hdfs.tools.DFSAdmin"
 	classHAAdmin     = "org.apache.hadoop.hdfs.tools.DFSHAAdmin"
 )
@@ -265,6 +267,16 @@ func (h *HDFS) tool(ctx context.Context, role, class string, args ...string) (st
 // Admin runs dfsadmin, e.g. "-safemode", "enter".
 func (h *HDFS) Admin(ctx context.Context, args ...string) (string, error) {
 	return h.tool(ctx, "nn1", classAdmin, args...)
+}
+
+// Shell runs `hdfs dfs`, e.g. "-put", "file", "/dir".
+func (h *HDFS) Shell(ctx context.Context, args ...string) (string, error) {
+	return h.tool(ctx, "nn1", classShell, args...)
+}
+
+// ErasureCoding runs `hdfs ec`, e.g. "-enablePolicy", "-policy", "XOR-2-1-1024k".
+func (h *HDFS) ErasureCoding(ctx context.Context, args ...string) (string, error) {
+	return h.tool(ctx, "nn1", classEC, args...)
 }
 
 // Activate makes a NameNode of a pair (0 or 1) the active one. forced: the
