@@ -79,6 +79,10 @@ type Join struct {
 	Windows []Window
 	// Interval makes an interval join, of the kinds INNER to FULL; nil: none.
 	Interval *JoinInterval
+	// Changes makes a join of streams without a bound in time, of the kinds INNER
+	// to FULL, over rows that are all new: a pair comes as soon as both rows are
+	// there, a padded row is taken back (-D) when its first partner comes.
+	Changes bool
 	// Late is of window and interval joins.
 	Late LateRows
 }
@@ -197,6 +201,9 @@ func (v *validator) streamJoin(op *Join, left, right *batch.Schema) error {
 		if err := v.window(w, w.End, sides[i]); err != nil {
 			return err
 		}
+	}
+	if op.Changes && (op.Kind > FullJoin || op.Streams()) {
+		return v.fault("a %s join cannot give changes", op.Kind)
 	}
 	if t := op.Interval; t != nil {
 		if op.Kind > FullJoin || t.Lower > t.Upper {

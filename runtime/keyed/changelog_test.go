@@ -118,3 +118,35 @@ func TestErrorsOfUpdates(t *testing.T) {
 		t.Fatal("no row is dead")
 	}
 }
+
+// TestStreamJoinSurvivesCrashes: every kind, whatever order the rows come in, and
+// through crashes at each operation: what is left in the end is the join of all
+// rows, and no row is taken back that never came.
+func TestStreamJoinSurvivesCrashes(t *testing.T) {
+	for _, kind := range []graph.JoinKind{graph.InnerJoin, graph.LeftJoin, graph.RightJoin, graph.FullJoin} {
+		c := joinCase{kind: kind, condition: true, changes: true}
+		rng := rand.New(rand.NewPCG(12, uint64(kind)))
+		s := &scenario{t: t, feeds: []*feed{randomFeed(rng, "a", 2, 12, 5*minute), randomFeed(rng, "b", 1, 14, 5*minute)},
+			sinks: map[string]sinkOptions{"out": {maxRows: 6}}, opts: Options{Retained: 2}}
+		want := c.oracle(s.feeds[0].all(), s.feeds[1].all())
+		taken := false
+		for k := 1; ; k++ {
+			w := newWorld()
+			book, ops, crashed := s.lives(w, func(p int) *graph.Job { return c.job(t, p) }, uint64(k%2), k)
+			rows := w.rows("out")
+			if got := left(t, rows); !slices.Equal(got, want) {
+				t.Fatalf("%s, crash at operation %d (%s):\n%s", kind, k, ops[len(ops)-1], diff(got, want))
+			}
+			if v := book.Check(); len(v) > 0 {
+				t.Fatalf("%s, crash at operation %d: the ledger does not hold: %v", kind, k, v)
+			}
+			taken = taken || slices.ContainsFunc(rows, func(r string) bool { return strings.HasPrefix(r, "-D ") })
+			if !crashed {
+				break
+			}
+		}
+		if taken != (kind != graph.InnerJoin) {
+			t.Errorf("%s: rows were taken back: %v", kind, taken)
+		}
+	}
+}

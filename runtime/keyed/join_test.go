@@ -20,6 +20,7 @@ type joinCase struct {
 	condition bool
 	nullAware bool // IN over v, within equal uid
 	keyless   bool
+	changes   bool // of streams
 }
 
 func (c joinCase) schema() *batch.Schema {
@@ -34,7 +35,7 @@ func (c joinCase) schema() *batch.Schema {
 }
 
 func (c joinCase) job(t testing.TB, parallelism int) *graph.Job {
-	op := &graph.Join{Kind: c.kind, NullAware: c.nullAware}
+	op := &graph.Join{Kind: c.kind, NullAware: c.nullAware, Changes: c.changes}
 	if !c.keyless {
 		op.Keys = append(op.Keys, graph.JoinKey{})
 	}
@@ -53,7 +54,7 @@ func (c joinCase) job(t testing.TB, parallelism int) *graph.Job {
 		}
 	}
 	b := newBuilder()
-	b.job.Batch = true
+	b.job.Batch = !c.changes
 	left := b.exchange(b.source("a"), parallelism, op.ExchangeKeys(0)...)
 	right := b.exchange(b.source("b"), parallelism, op.ExchangeKeys(1)...)
 	b.sink("out", b.add(op, c.schema(), -1, "out/join", left, right))

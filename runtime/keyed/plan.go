@@ -216,7 +216,7 @@ func (p *plan) finish(s *stagePlan) error {
 			if op.Streams() && op.Late.Table >= 0 && op.Late.Policy == graph.DeadLetter {
 				return &graph.NotYetError{Feature: "window.late-rows into a table"}
 			}
-			if !p.job.Bounded && !op.Streams() {
+			if !p.job.Bounded && !op.Streams() && !op.Changes {
 				return &graph.NotYetError{Feature: graph.OpName(n.Op) + " over unbounded input"}
 			}
 		case *graph.GroupAggregate:

@@ -306,20 +306,9 @@ func (j *IntervalJoin) Save() []byte {
 func (j *IntervalJoin) Load(payload []byte, groups state.Range) error {
 	r := state.NewReader(payload)
 	for side := range j.side {
-		b, err := readRows(r, j.plan.in[side])
+		b, sel, matched, err := loadMatched(r, j.plan, side, groups)
 		if err != nil {
 			return err
-		}
-		keys := colsAt(b, j.plan.op.ExchangeKeys(side), nil)
-		sel, matched := batch.Sel{}, []bool(nil)
-		for row := range b.Len {
-			m, hash := r.Byte() == 1, uint64(0)
-			if len(keys) > 0 {
-				hash, j.plan.buf = batch.HashKey(j.plan.buf, keys, row)
-			}
-			if groups.Has(hash) {
-				sel, matched = append(sel, int32(row)), append(matched, m)
-			}
 		}
 		first := j.add(side, b, sel, func(*batch.Batch, *batch.ValueError) {})
 		copy(j.side[side].matched[first:], matched)

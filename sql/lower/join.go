@@ -15,7 +15,7 @@ func (l *lowerer) join(n *plan.Join) (*lowered, error) {
 	if err != nil {
 		return nil, err
 	}
-	op := &graph.Join{Kind: n.Kind, NullAware: n.NullAware}
+	op := &graph.Join{Kind: n.Kind, NullAware: n.NullAware, Changes: n.Changes}
 	for _, k := range n.Keys {
 		key := graph.JoinKey{NullSafe: k.NullSafe}
 		if key.Left, err = left.ordinal(k.Left); err != nil {

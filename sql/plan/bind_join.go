@@ -66,7 +66,7 @@ func retyped(cols, joined []Column) []Column {
 
 // joinAllowed says whether a join can run in the mode at hand.
 func (b *Binder) joinAllowed(n *Join, j *syntax.Join) bool {
-	if b.Batch || b.declaring || n.Streams() {
+	if b.Batch || b.declaring || n.endless() {
 		return true
 	}
 	if len(n.Keys) == 0 && n.Kind == graph.InnerJoin && n.Condition == nil {
@@ -76,9 +76,12 @@ func (b *Binder) joinAllowed(n *Join, j *syntax.Join) bool {
 	return false
 }
 
+// endless reports a join that needs no end of its inputs.
+func (n *Join) endless() bool { return n.Streams() || n.Changes && len(n.Keys) > 0 }
+
 // joinNotYet says what joins there are in streaming mode.
 func (b *Binder) joinNotYet(at diag.Span, what string) {
-	b.notYet(at, what+" in streaming mode other than within a window or a time interval").
+	b.notYet(at, what+" in streaming mode without an equality, a window or a time interval").
 		WithHelp("a window join: L.window_start = R.window_start AND L.window_end = R.window_end, over equal windows of TUMBLE, HOP or CUMULATE").
 		WithHelp("an interval join: R.ts BETWEEN L.ts - INTERVAL '5' MINUTE AND L.ts + INTERVAL '5' MINUTE, over row times").
 		WithHelp("where the inputs end, SET 'execution.runtime-mode' = 'batch'").
@@ -238,6 +241,7 @@ func (b *Binder) keyedJoin(n *Join, lk, rk []expr.Expr, safe []bool) *Join {
 	if !b.Batch {
 		n.findWindows()
 		n.findInterval()
+		n.Changes = !n.Streams() && n.Kind <= graph.FullJoin
 	}
 	n.Cols = n.columnsOver(n.Left, n.Right)
 	return n
@@ -324,6 +328,7 @@ func placeBound(n Node, c expr.Expr) Node {
 		out := *n
 		out.Condition = conjunction(append(Conjuncts(n.Condition), c))
 		out.findInterval()
+		out.Changes = !out.Streams()
 		out.Cols = out.columnsOver(out.Left, out.Right)
 		return &out
 	}
@@ -337,7 +342,7 @@ func (b *Binder) checkJoins(n Node) bool {
 		return true
 	}
 	Walk(n, func(x Node) bool {
-		if j, is := x.(*Join); is && !j.Streams() && ok {
+		if j, is := x.(*Join); is && !j.endless() && ok {
 			ok = false
 			b.joinNotYet(j.Span, "a join")
 		}
@@ -386,7 +391,7 @@ func (b *Binder) placeKey(n Node, l, r expr.Expr, safe bool) Node {
 		}
 		c := *n
 		c.Keys = slices.Clone(n.Keys)
-		c.Cols, c.Windows, c.Interval = nil, nil, nil
+		c.Cols, c.Windows, c.Interval, c.Changes = nil, nil, nil, false
 		return b.keyedJoin(&c, []expr.Expr{l}, []expr.Expr{r}, []bool{safe})
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/sql/diag"
 )
 
@@ -45,6 +46,10 @@ func ChangelogOf(n Node) Changelog {
 			return Changelog{By: n}
 		}
 		return Changelog{}
+	case *Join:
+		if n.Changes && n.Kind != graph.InnerJoin {
+			return Changelog{By: n, Deletes: true}
+		}
 	case *Filter:
 		// A row may pass before a change and not after it.
 		in.Deletes = in.By != nil
@@ -83,8 +88,13 @@ func spanOf(n Node) diag.Span {
 
 // nameOfUpdate is what a message calls an operator that changes rows.
 func nameOfUpdate(n Node) string {
-	if a, ok := n.(*Aggregate); ok && len(a.Keys) == 0 {
-		return "an aggregate without a window"
+	switch n := n.(type) {
+	case *Join:
+		return n.Kind.String() + " JOIN of streams without a window or a time interval"
+	case *Aggregate:
+		if len(n.Keys) == 0 {
+			return "an aggregate without a window"
+		}
 	}
 	return "GROUP BY without a window"
 }
@@ -109,7 +119,7 @@ func (ins *Insert) checkUpdates(b *Binder) bool {
 			WithHelp("or merge by key and window with CREATE WIDE TABLE; where the input ends, SET 'execution.runtime-mode' = 'batch'")
 		return false
 	case connector.Upsert:
-		if c.Deletes {
+		if _, join := c.By.(*Join); !join && c.Deletes {
 			b.notYet(spanOf(c.By), "a condition (WHERE or HAVING) over rows that change, into a table with a key,").
 				WithHelp("write all rows, with the condition as a column")
 			return false

@@ -147,6 +147,9 @@ func describeJoin(n *Join) []string {
 	if n.Windows != nil {
 		d = append(d, "window="+n.Window.String())
 	}
+	if n.Changes {
+		d = append(d, "keeps all rows")
+	}
 	if t := n.Interval; t != nil {
 		d = append(d, fmt.Sprintf("interval=%s - %s from %s to %s", nameOf(n.Right, t.RightTime), nameOf(n.Left, t.LeftTime), millis(t.Lower), millis(t.Upper)))
 	}

@@ -34,9 +34,11 @@ type Join struct {
 	Window *Window
 	// Interval makes an interval join; nil: none.
 	Interval *JoinInterval
-	Cols     []Column
-	Path     string
-	Span     diag.Span
+	// Changes: in streaming mode, without windows or an interval.
+	Changes bool
+	Cols    []Column
+	Path    string
+	Span    diag.Span
 }
 
 // JoinInterval says how far apart the row times of a pair lie: right minus left is
