@@ -28,7 +28,7 @@ const (
 
 // classes are the server's codes, which are the same in all versions.
 var classes = map[int32]class{
-	3: classRetry, 159: classUnknown, 164: classRetry, 202: classRetry, 203: classRetry, 209: classUnknown, 210: classUnknown,
+	3: classRetry, 159: classUnknown, 164: classRetry, 202: classRetry, 203: classRetry, 209: classUnknown, 216: classRetry, 210: classUnknown,
 	236: classUnknown, 241: classRetry, 242: classRetry, 243: classRetry, 252: classPressure, 254: classRetry, 285: classRetry, 286: classUnknown,
 	319: classUnknown, 394: classUnknown, 425: classUnknown, 999: classUnknown,
 

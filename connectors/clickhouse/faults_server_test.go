@@ -417,3 +417,26 @@ func TestRefusedForNow(t *testing.T) {
 		f.want(50_000)
 	})
 }
+
+// A query that broke before its block was sent may hold its id on the server for
+// minutes; the block goes in under another one.
+func TestQueryIDThatIsHeld(t *testing.T) {
+	f := newFaultTable(t, tableKinds["token"][0], tokenTable, nil)
+	as := f.seal(0, 10)
+	ctx, cancel := context.WithCancel(context.Background())
+	holder := make(chan error, 1)
+	go func() {
+		_, err := shared.QueryAs(ctx, as[0].Header.ID.String(), "SELECT sleepEachRow(1) FROM numbers(60) SETTINGS max_block_size = 1, function_sleep_max_microseconds_per_block = 0 FORMAT Null")
+		holder <- err
+	}()
+	defer func() { cancel(); <-holder }()
+	for ask(t, "SELECT count() FROM system.processes WHERE query_id = '%s'", as[0].Header.ID) != "1" {
+		select {
+		case err := <-holder:
+			t.Fatal(err)
+		default:
+		}
+	}
+	f.complete(as)
+	f.want(10)
+}

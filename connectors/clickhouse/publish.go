@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -95,7 +96,8 @@ func (s *sink) send(ctx context.Context, a connector.Artifact, path string, agai
 			return err
 		}
 	}
-	wrote, sent, err := s.insert(ctx, s.server.name(), id, block)
+	query := s.queryID(id, again)
+	wrote, sent, err := s.insert(ctx, s.server.name(), id, query, block)
 	if err != nil {
 		return s.failed(ctx, a, path, block, again, sent, err)
 	}
@@ -104,9 +106,23 @@ func (s *sink) send(ctx context.Context, a connector.Artifact, path string, agai
 	}
 	s.mu.Lock()
 	s.slow.refused = 0
+	delete(s.used, id)
 	s.mu.Unlock()
 	_, err = s.staging.mark(path, suffixTried, suffixDone)
 	return err
+}
+
+// queryID is a block's id for its first query and another one for each later query:
+// the first may still hold its id, even if it broke before the block was sent.
+func (s *sink) queryID(id string, again bool) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !again && !s.used[id] {
+		s.used[id] = true
+		return id
+	}
+	s.tries++
+	return id + againMark + strconv.FormatUint(s.staging.epoch, 10) + "-" + strconv.FormatInt(s.tries, 10)
 }
 
 // sealedBlock is a sealed block in memory.
@@ -136,10 +152,14 @@ func (s *sink) readBlock(path string, a connector.Artifact) (*sealedBlock, error
 // errChanged says that a column is no longer of the type that the block has.
 var errChanged = errors.New("the table's columns have changed since the block was sealed")
 
-// insert sends a block in one INSERT; id is its token and query id, "" for rows that
-// are only tried. wrote is the number of rows that the server
+// againMark stands between a block's id and what tells the queries of its later
+// tries apart.
+const againMark = "-again-"
+
+// insert sends a block in one INSERT; id is its token, "" for rows that are only
+// tried. wrote is the number of rows that the server
 // acknowledged, sent reports whether any of the block left this process.
-func (s *sink) insert(ctx context.Context, table, id string, b *sealedBlock) (wrote int64, sent bool, err error) {
+func (s *sink) insert(ctx context.Context, table, id, query string, b *sealedBlock) (wrote int64, sent bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.request)
 	defer cancel()
 	settings := maps.Clone(s.server.settings)
@@ -154,7 +174,7 @@ func (s *sink) insert(ctx context.Context, table, id string, b *sealedBlock) (wr
 	// Servers say what they wrote in the one way or the other.
 	var events, progress atomic.Int64
 	defer func() { wrote = max(events.Load(), progress.Load()) }()
-	ctx = ch.Context(ctx, ch.WithQueryID(id), ch.WithSettings(settings),
+	ctx = ch.Context(ctx, ch.WithQueryID(query), ch.WithSettings(settings),
 		ch.WithProgress(func(p *ch.Progress) { progress.Add(int64(p.WroteRows)) }),
 		ch.WithProfileEvents(func(list []ch.ProfileEvent) {
 			for i := range list {

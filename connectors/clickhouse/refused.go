@@ -64,7 +64,7 @@ func (w *writer) tryOn(ctx context.Context, trial string, b *batch.Batch, rows [
 	if len(rows) == 0 {
 		return nil
 	}
-	_, _, err := w.sink.insert(ctx, trial, "", w.blockOf(b, rows))
+	_, _, err := w.sink.insert(ctx, trial, "", "", w.blockOf(b, rows))
 	switch {
 	case err == nil:
 		return nil

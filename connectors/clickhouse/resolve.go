@@ -151,27 +151,42 @@ func (s *sink) count(ctx context.Context, a connector.Artifact) (int64, error) {
 	return int64(n), nil
 }
 
-// endPoll is how often the server is asked whether a query is over.
-const endPoll = 50 * time.Millisecond
+const (
+	// endPoll is how often the server is asked whether a query is over.
+	endPoll = 50 * time.Millisecond
+	// endPatience is how long that is waited for where a token keeps a late copy out.
+	endPatience = 2 * time.Second
+)
 
-// end stops an INSERT that may still run, by its query id, and waits until it is
-// gone. Invariant 3: looking comes after.
+// end stops INSERTs of a block that may still run, by their query ids, and waits
+// until they are gone. Invariant 3: looking comes after. A server whose client went
+// silent in the middle of a block keeps the query for minutes and cannot be told
+// to stop; where it knows the block's token, it may commit late and no harm is done.
 func (s *sink) end(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.request)
-	defer cancel()
+	patience := s.opts.request
+	if s.remembers() {
+		patience = min(patience, endPatience)
+	}
+	until := time.Now().Add(patience)
+	where := " WHERE query_id = " + quoteText(id) + " OR query_id LIKE " + quoteText(id+againMark+"%")
 	for first := true; ; first = false {
 		var n uint64
-		err := s.server.conn.QueryRow(ctx, "SELECT count() FROM system.processes WHERE query_id = "+quoteText(id)).Scan(&n)
-		if err != nil {
+		err := s.server.bounded(ctx, func(ctx context.Context) error {
+			return s.server.conn.QueryRow(ctx, "SELECT count() FROM system.processes"+where).Scan(&n)
+		})
+		if err != nil || n == 0 {
 			return err
 		}
-		if n == 0 {
-			return nil
-		}
 		if first {
-			if err := s.server.conn.Exec(ctx, "KILL QUERY WHERE query_id = "+quoteText(id)+" ASYNC"); err != nil {
+			if err := s.server.exec(ctx, "KILL QUERY"+where+" ASYNC"); err != nil {
 				return err
 			}
+		}
+		if time.Now().After(until) {
+			if s.remembers() {
+				return nil
+			}
+			return fmt.Errorf("query %s still runs after %v", id, patience)
 		}
 		t := time.NewTimer(endPoll)
 		select {
@@ -182,6 +197,9 @@ func (s *sink) end(ctx context.Context, id string) error {
 		}
 	}
 }
+
+// remembers reports that the table keeps out a second copy of a block by its token.
+func (s *sink) remembers() bool { return s.server.tokens && s.binding().def.window > 0 }
 
 var errPublished = errors.New("it is published")
 

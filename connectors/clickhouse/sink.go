@@ -20,6 +20,9 @@ type sink struct {
 	staging *staging
 
 	mu sync.Mutex
+	// used are the blocks whose id was that of a query; tries numbers the others.
+	used  map[string]bool
+	tries int64
 	// bound is the table as it was looked at last.
 	bound *binding
 	// load is the table's parts as they were looked at last.
@@ -54,7 +57,7 @@ func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connecto
 		return nil, err
 	}
 	s := &sink{fs: c.fs, server: srv, table: t, opts: opts, owner: o, staging: st,
-		busy: map[string]chan struct{}{}, reasons: map[string]string{}}
+		busy: map[string]chan struct{}{}, used: map[string]bool{}, reasons: map[string]string{}}
 	if err := s.prepare(ctx); err != nil {
 		srv.conn.Close()
 		return nil, err

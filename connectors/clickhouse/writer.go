@@ -248,7 +248,7 @@ func (w *writer) newBlock() *openBlock {
 const maxFreeBlocks = 2
 
 func (w *writer) release(o *openBlock) {
-	if len(w.free) >= maxFreeBlocks || o.bytes() > w.budget/2 {
+	if len(w.free) >= maxFreeBlocks || o.bytes() > w.budget {
 		return
 	}
 	o.rows = 0

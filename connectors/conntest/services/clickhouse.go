@@ -49,8 +49,8 @@ type ClickHouse struct {
 	*Process
 	// Proxy is where clients connect.
 	Proxy *Proxy
+	tcp   string
 	http  string
-	dir   string
 }
 
 // StartClickHouse starts a server whose data lie in dir. User default has no
@@ -78,7 +78,7 @@ func StartClickHouse(ctx context.Context, dir string) (*ClickHouse, error) {
 	if err := os.WriteFile(main, []byte(clickHouseMain), 0o644); err != nil {
 		return nil, fmt.Errorf("configuring ClickHouse: %w", err)
 	}
-	c := &ClickHouse{http: fmt.Sprintf("http://127.0.0.1:%d", ports[1]), dir: dir}
+	c := &ClickHouse{tcp: fmt.Sprintf("127.0.0.1:%d", ports[0]), http: fmt.Sprintf("http://127.0.0.1:%d", ports[1])}
 	const forever = "SYSTEM START LISTEN TCP; SYSTEM START LISTEN HTTP; " +
 		"SELECT sleepEachRow(1) FROM numbers(100000000) SETTINGS max_block_size=1, function_sleep_max_microseconds_per_block=0 FORMAT Null"
 	c.Process, err = Launch(ctx, Command{
@@ -90,7 +90,7 @@ func StartClickHouse(ctx context.Context, dir string) (*ClickHouse, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Proxy, err = StartProxy(fmt.Sprintf("127.0.0.1:%d", ports[0])); err != nil {
+	if c.Proxy, err = StartProxy(c.tcp); err != nil {
 		c.Kill()
 		return nil, err
 	}
@@ -105,10 +105,18 @@ func (c *ClickHouse) ping(ctx context.Context) error {
 // URL is the server's address in the form of option `url`.
 func (c *ClickHouse) URL() string { return "clickhouse://" + c.Proxy.Addr() }
 
+// Direct is the server's own address, past the proxy: for measurements.
+func (c *ClickHouse) Direct() string { return c.tcp }
+
 // Query runs a statement, past the proxy, and gives its answer as tab-separated
 // lines.
 func (c *ClickHouse) Query(ctx context.Context, statement string) (string, error) {
 	return c.get(ctx, "/?database=default", statement)
+}
+
+// QueryAs is Query under a query id.
+func (c *ClickHouse) QueryAs(ctx context.Context, id, statement string) (string, error) {
+	return c.get(ctx, "/?database=default&query_id="+url.QueryEscape(id), statement)
 }
 
 func (c *ClickHouse) get(ctx context.Context, path, body string) (string, error) {

@@ -1,0 +1,165 @@
+//go:build services
+
+package clickhouse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/connectors/conntest"
+	"github.com/millrace/millrace/connectors/conntest/services"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/types"
+	"github.com/millrace/millrace/storage/vfs"
+)
+
+// askOld runs a statement on a replica, until it can.
+func askOld(t testing.TB, r *services.ClickHouseReplica, format string, args ...any) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	out, err := r.Query(ctx, fmt.Sprintf(format, args...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// replicatedTable is a faultTable on two replicas of the old server.
+func replicatedTable(t *testing.T, pair [2]*services.ClickHouseReplica, first, name string) *faultTable {
+	t.Helper()
+	for _, r := range pair {
+		askOld(t, r, "CREATE TABLE %s (n Int64, s String, _mr_artifact String) ENGINE = ReplicatedMergeTree('/t/{shard}/%s', '{replica}') PARTITION BY tuple() ORDER BY n", name, name)
+	}
+	f := &faultTable{t: t, name: name, dir: t.TempDir(), with: map[string]string{"sink.compression": "lz4", "table-name": name, keyRequest: "20 s",
+		"url": "clickhouse://" + first + "," + pair[1].Addr()},
+		id: connector.ArtifactID{Job: conntest.UUID(1), Table: conntest.UUID(9), Lane: connector.LaneID{Topic: conntest.UUID(7)}}}
+	f.restart()
+	t.Cleanup(func() { f.sink.Close() })
+	return f
+}
+
+// wantOn compares rows 0 to n-1 with a replica, which may have to catch up.
+func (f *faultTable) wantOn(r *services.ClickHouseReplica, n int) {
+	f.t.Helper()
+	want := fmt.Sprintf("%d\t%d\t%d", n, n, n*(n-1)/2)
+	deadline := time.Now().Add(time.Minute)
+	got := ""
+	for time.Now().Before(deadline) {
+		if got = askOld(f.t, r, "SELECT count(), uniqExact(s), sum(n) FROM %s", f.name); got == want {
+			return
+		}
+		askOld(f.t, r, "SYSTEM SYNC REPLICA %s", f.name)
+	}
+	f.t.Errorf("the replica has rows, texts and sum %s, want %s", got, want)
+}
+
+// until repeats what a lane does with an intent while the cluster comes back.
+func (f *faultTable) until(as []connector.Artifact) {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	defer cancel()
+	var last error
+	for ctx.Err() == nil {
+		out, err := f.sink.Resolve(ctx, as)
+		switch {
+		case err != nil:
+			last = err
+		case out[0] == connector.Published:
+			return
+		case out[0] == connector.Sealed:
+			last = errors.Join(f.sink.Publish(ctx, as)...)
+		default:
+			f.t.Fatalf("the outcome is %s: %s", out[0], f.sink.(connector.UnknownExplainer).ExplainUnknown(as[0]))
+		}
+	}
+	f.t.Fatalf("not published: %v", last)
+}
+
+// The old server: no tokens, no acknowledged counts, replication by ZooKeeper.
+func TestReplicatedOldServer(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	c, err := services.StartClickHouseCluster(ctx, t.TempDir(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	pair := c.Replicas[0]
+
+	t.Run("method", func(t *testing.T) {
+		f := replicatedTable(t, pair, pair[0].Addr(), "m")
+		if why := f.sink.(connector.SinkExplainer).ExplainSink()[0]; !strings.Contains(why, "method column") || !strings.Contains(why, "18.16") {
+			t.Errorf("explained as %q", why)
+		}
+		f.until(f.seal(0, 1000))
+		f.wantOn(pair[0], 1000)
+		f.wantOn(pair[1], 1000)
+	})
+	t.Run("without the column", func(t *testing.T) {
+		askOld(t, pair[0], "CREATE TABLE plain (n Int64) ENGINE = MergeTree ORDER BY n")
+		conn := New(vfs.NewOS(), t.TempDir())
+		table := tableOf(t, conn, []connector.Column{{Field: types.Field{Name: "n", Type: types.NewBigInt()}}}, nil,
+			map[string]string{"table-name": "plain", "url": pair[0].URL()})
+		_, err := conn.OpenSink(ctx, table, conntest.OwnerOf(1, 1))
+		if err == nil || !strings.Contains(err.Error(), "ALTER TABLE `default`.`plain` ADD COLUMN _mr_artifact") {
+			t.Errorf("a table that allows nothing: %v", err)
+		}
+	})
+	t.Run("a replica fails between the tries", func(t *testing.T) {
+		proxy, err := services.StartProxy(pair[0].Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer proxy.Close()
+		f := replicatedTable(t, pair, proxy.Addr(), "failover")
+		f.until(f.seal(0, 1000))
+		as := f.seal(1000, 1000)
+		if err := f.publish(as); err != nil {
+			t.Fatal(err)
+		}
+		// The block arrives, and its server dies before anybody hears of it.
+		two := f.seal(2000, 100_000)
+		proxy.Break(services.Fault{Kind: services.Hang, After: 100_000})
+		_, struck := proxy.Struck()
+		done := make(chan error, 1)
+		go func() { done <- f.publish(two) }()
+		<-struck
+		pair[0].Kill()
+		proxy.CloseAll()
+		if err := <-done; err == nil {
+			t.Fatal("the loss was not noticed")
+		}
+		f.until(two)
+		three := f.seal(102_000, 1000)
+		f.until(three) // by the other replica
+		if err := pair[0].Start(ctx); err != nil {
+			t.Fatal(err)
+		}
+		f.restart()
+		f.until(two)
+		f.wantOn(pair[0], 103_000)
+		f.wantOn(pair[1], 103_000)
+	})
+	t.Run("ZooKeeper is lost", func(t *testing.T) {
+		f := replicatedTable(t, pair, pair[0].Addr(), "keeper")
+		f.until(f.seal(0, 1000))
+		c.ZooKeeper.Kill()
+		as := f.seal(1000, 1000)
+		err := f.publish(as)
+		if err == nil || errors.Is(err, connector.ErrRefused) {
+			t.Fatalf("publish without ZooKeeper: %v", err)
+		}
+		t.Logf("publish: %v", err)
+		if err := c.ZooKeeper.Start(ctx); err != nil {
+			t.Fatal(err)
+		}
+		f.until(as)
+		f.wantOn(pair[0], 2000)
+		f.wantOn(pair[1], 2000)
+	})
+}
