@@ -160,8 +160,8 @@ type overWork struct {
 	peers []int32
 	ready batch.Sel // in batch
 	// vecs hold order as a column, groups are for accumulators.
-	vec    batch.Vec
-	groups []int32
+	vec          batch.Vec
+	groups, zero []int32
 }
 
 // overPart is one key: rows from up to to, of which those from now on come now.

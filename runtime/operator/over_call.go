@@ -94,7 +94,9 @@ func (o *Over) run(i int, w *overWork, p overPart, out *batch.Vec) {
 func (o *Over) frames(i int, w *overWork, p overPart, out *batch.Vec) {
 	c, acc := &o.op.Calls[i], o.scratch[i]
 	args, order := o.args(c, w)
-	zero := make([]int32, w.batch.Len)
+	if w.zero == nil {
+		w.zero = make([]int32, w.batch.Len)
+	}
 	var one batch.Vec
 	var sel batch.Sel
 	lastFrom, lastTo := -1, -1
@@ -103,7 +105,7 @@ func (o *Over) frames(i int, w *overWork, p overPart, out *batch.Vec) {
 		if from != lastFrom || to != lastTo {
 			acc.Clear(0)
 			if sel = passing(c, w, from, to, sel); len(sel) > 0 {
-				acc.Update(zero, args, order, sel)
+				acc.Update(w.zero, args, order, sel)
 			}
 			acc.Emit([]int32{0}, c.Name, &one)
 			lastFrom, lastTo = from, to
@@ -187,16 +189,23 @@ func (w *overWork) distance(o *Over, b graph.FrameBound, start bool, p overPart,
 		}
 		return v.Int64(r) <= limit
 	}
-	if start {
-		at := p.from
+	// Rows are looked at from the row itself outwards, as far as the frame reaches.
+	at := row
+	switch {
+	case start && b.Kind == graph.Preceding:
+		for at > p.from && inside(at-1) {
+			at--
+		}
+	case start:
 		for at < p.to && !inside(at) {
 			at++
 		}
-		return at
-	}
-	at := p.to
-	for at > p.from && !inside(at-1) {
-		at--
+	case b.Kind == graph.Preceding:
+		for at++; at > p.from && !inside(at-1); at-- {
+		}
+	default:
+		for at++; at < p.to && inside(at); at++ {
+		}
 	}
 	return at
 }

@@ -126,6 +126,18 @@ func statesOf(job *graph.Job) []State {
 			names(n.Inputs[0], op.InputKeys(0))
 			s.Slots = append(s.Slots, op.Kind.String())
 		case *graph.SetOperation:
+		case *graph.SessionAssign:
+			names(n.Inputs[0], op.Keys)
+			s.WindowMs = op.Window.Size
+		case *graph.Rank:
+			names(n.Inputs[0], op.Keys)
+		case *graph.FirstRow:
+			names(n.Inputs[0], op.Keys)
+		case *graph.Over:
+			names(n.Inputs[0], op.Keys)
+			for i := range op.Calls {
+				s.Slots = append(s.Slots, op.Calls[i].Text)
+			}
 		case *graph.Sort:
 			names(n.Inputs[0], sortColumns(op))
 		default:
