@@ -71,8 +71,9 @@ func (m *consumerMember) subscribes(t *topicInfo) bool {
 	return slices.Contains(m.names, t.name) || m.matches(t)
 }
 
+// matches takes internal topics as well, as Kafka does: leaving them out is the client's.
 func (m *consumerMember) matches(t *topicInfo) bool {
-	return m.pattern != nil && !t.internal && m.pattern.MatchString(t.name) && m.visible(t.name)
+	return m.pattern != nil && m.pattern.MatchString(t.name) && m.visible(t.name)
 }
 
 // topicInfo is what groups need to know of a topic.
@@ -80,7 +81,6 @@ type topicInfo struct {
 	name       string
 	id         topiclog.UUID
 	partitions int32
-	internal   bool
 }
 
 type consumerGroup struct {

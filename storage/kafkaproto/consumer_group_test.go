@@ -124,8 +124,8 @@ func TestConsumerGroupSharesAndResumes(t *testing.T) {
 	}
 }
 
-// TestConsumerGroupRegex: topics that match come in as they are made, the store's
-// own do not.
+// TestConsumerGroupRegex: topics that match come in as they are made, internal ones
+// too, as on Kafka.
 func TestConsumerGroupRegex(t *testing.T) {
 	r := start(t, fastGroups())
 	r.topic(t, "clicks-eu", 1, nil)
@@ -150,7 +150,7 @@ func TestConsumerGroupRegex(t *testing.T) {
 		return out
 	}
 	h.SubscribedTopicRegex = ptr("clicks-..|__.*")
-	if got := names(ask[*kmsg.ConsumerGroupHeartbeatResponse](t, c, h, 1)); !slices.Equal(got, []string{"clicks-eu"}) {
+	if got := names(ask[*kmsg.ConsumerGroupHeartbeatResponse](t, c, h, 1)); !slices.Equal(got, []string{"__clicks-own", "clicks-eu"}) {
 		t.Errorf("topics %v: the whole name must match", got)
 	}
 	r.topic(t, "clicks-us", 2, nil)
@@ -159,7 +159,7 @@ func TestConsumerGroupRegex(t *testing.T) {
 	for {
 		resp := ask[*kmsg.ConsumerGroupHeartbeatResponse](t, c, next, 1)
 		if resp.MemberEpoch > 1 {
-			if got := names(resp); !slices.Equal(got, []string{"clicks-eu", "clicks-us"}) {
+			if got := names(resp); !slices.Equal(got, []string{"__clicks-own", "clicks-eu", "clicks-us"}) {
 				t.Errorf("topics %v after a new one", got)
 			}
 			break

@@ -47,7 +47,7 @@ func (gs *groups) topics(now bool) *topicView {
 	var all []topicInfo
 	for _, t := range gs.store.Topics() {
 		if !t.Closing {
-			all = append(all, topicInfo{t.Name, t.ID, int32(len(t.Partitions)), internalTopic(t.Name)})
+			all = append(all, topicInfo{t.Name, t.ID, int32(len(t.Partitions))})
 		}
 	}
 	if v.round > 0 && slices.Equal(all, v.all) {

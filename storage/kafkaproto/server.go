@@ -9,6 +9,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/millrace/millrace/storage/authn"
@@ -95,6 +96,8 @@ type Server struct {
 	buffers  sync.Pool // *[]byte for Produce requests
 	decoders sync.Pool // *record.Decoder
 	conns    sync.WaitGroup
+
+	offsetsTopic atomic.Bool // __consumer_offsets is there
 
 	mu        sync.Mutex
 	closed    bool
