@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -24,6 +25,14 @@ func TestGeneratedDocsAreFresh(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range entries {
+			b, err := os.ReadFile(filepath.Join("../../../docs", dir, e.Name()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			// A page about a kind of path, not a connector, is written by hand.
+			if dir == "connectors" && !bytes.HasPrefix(b, []byte("# Connector `")) {
+				continue
+			}
 			if _, ok := pages[dir+"/"+e.Name()]; !ok {
 				t.Errorf("docs/%s/%s is generated no more: remove it", dir, e.Name())
 			}
