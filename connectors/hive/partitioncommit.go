@@ -180,13 +180,40 @@ func (s *Sink) add(ctx context.Context, table *metastore.Table, parts []*announc
 	if len(missing) == 0 {
 		return nil
 	}
-	added, err := s.client.AddPartitions(ctx, table.Database, table.Name, missing)
-	if err != nil {
-		return fmt.Errorf("adding %d partitions to table %s.%s: %w", len(missing), table.Database, table.Name, err)
+	return s.inOne(missing, byValues, "adding", func(list []*metastore.Partition) error {
+		added, err := s.client.AddPartitions(ctx, table.Database, table.Name, list)
+		for _, x := range added {
+			if p := byValues[key(x.Values)]; p != nil {
+				p.there = x
+			}
+		}
+		return err
+	})
+}
+
+// inOne makes a call with all partitions. When the metastore refuses it, each is
+// tried alone: one with a name that the metastore does not take must not hold up
+// the others. An error that is returned concerns all.
+func (s *Sink) inOne(list []*metastore.Partition, byValues map[string]*announcement, doing string, call func([]*metastore.Partition) error) error {
+	err := call(list)
+	var fault *metastore.Fault
+	if err != nil && !errors.As(err, &fault) {
+		return fmt.Errorf("%s %d partitions of table %s.%s: %w", doing, len(list), s.opts.database, s.opts.table, err)
 	}
-	for _, x := range added {
-		if p := byValues[key(x.Values)]; p != nil {
-			p.there = x
+	if err == nil {
+		return nil
+	}
+	for _, x := range list {
+		if len(list) > 1 {
+			err = call([]*metastore.Partition{x})
+		}
+		if err == nil {
+			continue
+		}
+		p := byValues[key(x.Values)]
+		p.err = fmt.Errorf("%s partition %s of table %s.%s: %w", doing, p.name, s.opts.database, s.opts.table, err)
+		if !errors.As(err, &fault) {
+			return p.err
 		}
 	}
 	return nil
@@ -223,6 +250,7 @@ func (s *Sink) describe(x *metastore.Partition, p *announcement) (changed bool) 
 // alter compares those that are there with ours and writes what differs.
 func (s *Sink) alter(ctx context.Context, parts []*announcement) error {
 	var changed []*metastore.Partition
+	byValues := map[string]*announcement{}
 	for _, p := range parts {
 		if p.err != nil {
 			continue
@@ -240,15 +268,15 @@ func (s *Sink) alter(ctx context.Context, parts []*announcement) error {
 		}
 		if s.describe(x, p) {
 			changed = append(changed, x)
+			byValues[key(p.values)] = p
 		}
 	}
 	if len(changed) == 0 {
 		return nil
 	}
-	if err := s.client.AlterPartitions(ctx, s.opts.database, s.opts.table, changed); err != nil {
-		return fmt.Errorf("altering %d partitions of table %s.%s: %w", len(changed), s.opts.database, s.opts.table, err)
-	}
-	return nil
+	return s.inOne(changed, byValues, "altering", func(list []*metastore.Partition) error {
+		return s.client.AlterPartitions(ctx, s.opts.database, s.opts.table, list)
+	})
 }
 
 // ours checks that a partition of the metastore is the one that we write.

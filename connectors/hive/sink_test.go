@@ -230,6 +230,30 @@ func TestPartitionOfOthers(t *testing.T) {
 	}
 }
 
+// One partition that the metastore refuses does not hold up the others of its
+// batch.
+func TestOneRefusedPartition(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		w := newWorld()
+		s := open(t, w, 1)
+		parts := write(t, s, 1, 0, 10)
+		if late {
+			announce(t, s, parts...)
+			write(t, s, 2, 100, 10)
+		}
+		w.fake.refuse = "2024-05-01"
+		errs := s.(*Sink).CommitPartitions(context.Background(), parts)
+		if !errors.Is(errs[0], metastore.ErrMeta) || errs[1] != nil {
+			t.Errorf("late %v: %v", late, errs)
+		}
+		if got, want := w.fake.params("t", "dt=2024-05-02")["numRows"], map[bool]string{false: "5", true: "10"}[late]; got != want {
+			t.Errorf("late %v: %s rows, want %s", late, got, want)
+		}
+		w.fake.refuse = ""
+		announce(t, s, parts...)
+	}
+}
+
 func TestPartitionValues(t *testing.T) {
 	w := newWorld()
 	s := open(t, w, 1)

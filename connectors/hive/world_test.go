@@ -27,6 +27,8 @@ type fakeCatalog struct {
 	fault  func(method string, done bool) error
 	calls  []string
 	adds   map[string]int
+	// refuse is a value of the first partition column that is not taken.
+	refuse string
 }
 
 func newFake() *fakeCatalog {
@@ -129,6 +131,11 @@ func (f *fakeCatalog) AddPartitions(_ context.Context, db, table string, parts [
 			return fault(metastore.ErrInvalidObject)
 		}
 		for _, p := range parts {
+			if p.Values[0] == f.refuse {
+				return fault(metastore.ErrMeta)
+			}
+		}
+		for _, p := range parts {
 			n := partName(t, p.Values)
 			if f.parts[table][n] == nil {
 				f.parts[table][n] = p.Clone()
@@ -143,6 +150,11 @@ func (f *fakeCatalog) AddPartitions(_ context.Context, db, table string, parts [
 
 func (f *fakeCatalog) AlterPartitions(_ context.Context, db, table string, parts []*metastore.Partition) error {
 	return f.do("alter", func() error {
+		for _, p := range parts {
+			if p.Values[0] == f.refuse {
+				return fault(metastore.ErrMeta)
+			}
+		}
 		for _, p := range parts {
 			n := partName(f.tables[table], p.Values)
 			if f.parts[table][n] == nil {

@@ -37,6 +37,17 @@ const (
 	zoneKey    = "sink.partition-commit.watermark-time-zone"
 )
 
+// commitPolicy is the policy to suggest: a metastore is told where there is one.
+func commitPolicy(t *catalog.Table) string {
+	const all = "metastore,success-file"
+	for _, o := range t.Spec.Options {
+		if o.Key == policyKey && o.Check != nil && o.Check(all) == nil {
+			return all
+		}
+	}
+	return "success-file"
+}
+
 // checkPartitionCommit makes sure that table partitions are announced at all,
 // when they can be, and in the right zone.
 func (b *Binder) checkPartitionCommit(t *catalog.Table, input Node, at diag.Span) {
@@ -47,7 +58,7 @@ func (b *Binder) checkPartitionCommit(t *catalog.Table, input Node, at diag.Span
 	if t.Values.String(policyKey) == "" {
 		b.errorf(diag.CodePartitionCommitPolicy, t.Span, "table %q is partitioned and never says when a partition is complete", t.Name).
 			WithNote(at, "it is written here").
-			WithHelp("add '%s' = 'success-file', and '%s' = 'partition-time' with a delay", policyKey, triggerKey)
+			WithHelp("add '%s' = '%s', and '%s' = 'partition-time' with a delay", policyKey, commitPolicy(t), triggerKey)
 	}
 	if !has(triggerKey) || t.Values.String(triggerKey) != "partition-time" {
 		return
