@@ -155,15 +155,29 @@ func (g *generator) scalar(k kind) text {
 	return from.wrap("(SELECT "+call, ")")
 }
 
+// plain writes a query of columns alone.
+func (g *generator) plain(kinds []kind) *query {
+	g.scope = qualified("q")
+	var list []text
+	for i, k := range kinds {
+		list = append(list, pick(g, g.columns(k)).wrap("", " AS c"+strconv.Itoa(i)))
+	}
+	sel := join(list, ", ").wrap("SELECT ", " FROM t"+strconv.Itoa(2+g.IntN(2))+" AS q")
+	return &query{text: sel, kinds: kinds}
+}
+
 // setOperation writes INTERSECT or EXCEPT.
 func (g *generator) setOperation() *query {
 	var kinds []kind
 	for range 1 + g.IntN(2) {
-		kinds = append(kinds, kind("iiobDs"[g.IntN(6)]))
+		kinds = append(kinds, kind("ooooibDs"[g.IntN(8)])) // of few values, so that rows are equal
 	}
 	g.nested++
 	a, b := g.selection(kinds, false), g.selection(kinds, false)
 	g.nested--
+	if g.IntN(2) == 0 {
+		a, b = g.plain(kinds), g.plain(kinds)
+	}
 	form := pick(g, []struct{ name, word string }{{"intersect", " INTERSECT "}, {"intersect-all", " INTERSECT ALL "}, {"except", " EXCEPT "}, {"except-all", " EXCEPT ALL "}})
 	g.use(form.name, "")
 	return &query{text: text{a.ours + form.word + b.ours, a.duck + form.word + b.duck}, kinds: kinds}
