@@ -3,6 +3,8 @@
 package hdfs_test
 
 import (
+	"errors"
+	"sync"
 	"testing"
 
 	"github.com/millrace/millrace/connectors/conntest"
@@ -14,5 +16,33 @@ func TestAcceptance(t *testing.T) {
 		t.Run(f, func(t *testing.T) {
 			conntest.RunSink(t, func(t testing.TB) conntest.World { return newWorld(t, f) })
 		})
+	}
+}
+
+// TestAnnouncedByManyAtOnce: lanes of one table announce a partition at the same
+// time.
+func TestAnnouncedByManyAtOnce(t *testing.T) {
+	fsys, dir := openRoot(t), newDir()
+	if err := fsys.MkdirAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 5 {
+				f, err := fsys.Create(dir + "/_SUCCESS")
+				if err == nil {
+					err = errors.Join(f.Sync(), f.Close())
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	names, err := fsys.List(dir)
+	if err != nil || len(names) != 1 {
+		t.Fatalf("there are %v, %v", names, err)
 	}
 }

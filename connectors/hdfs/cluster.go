@@ -62,12 +62,40 @@ type cluster struct {
 	closed bool
 	krb    *krb.Client
 
+	replacing map[string]chan struct{} // names that Create is about to give
+
 	defaultsMu sync.Mutex
 	defaults   *hdfs.ServerDefaults
 }
 
 func newCluster(conf Config) *cluster {
-	return &cluster{conf: conf, slots: make(chan struct{}, max(conf.Transfers, 1)), order: slices.Clone(conf.Addresses)}
+	return &cluster{conf: conf, slots: make(chan struct{}, max(conf.Transfers, 1)), order: slices.Clone(conf.Addresses), replacing: map[string]chan struct{}{}}
+}
+
+// alone waits until nobody else replaces the file of a name: they send it under
+// one hidden name.
+func (c *cluster) alone(ctx context.Context, name string) (done func(), err error) {
+	for {
+		c.mu.Lock()
+		busy := c.replacing[name]
+		if busy == nil {
+			mine := make(chan struct{})
+			c.replacing[name] = mine
+			c.mu.Unlock()
+			return func() {
+				c.mu.Lock()
+				delete(c.replacing, name)
+				c.mu.Unlock()
+				close(mine)
+			}, nil
+		}
+		c.mu.Unlock()
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
 }
 
 // url is a path as users write it.

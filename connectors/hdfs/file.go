@@ -113,6 +113,13 @@ func (w *file) SyncContext(ctx context.Context) error {
 		return nil
 	}
 	c := w.fs.c
+	if w.replace {
+		done, err := c.alone(ctx, w.name)
+		if err != nil {
+			return err
+		}
+		defer done()
+	}
 	select {
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()
