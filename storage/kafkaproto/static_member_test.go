@@ -94,11 +94,17 @@ func TestMemberThatNeverSyncs(t *testing.T) {
 	r := start(t, kafkaproto.Options{InitialRebalanceDelay: -1})
 	c, d := r.dial(t), r.dial(t)
 	lead := joinRequest("g", "", nil, "range")
-	lead.RebalanceTimeoutMillis = 300
+	lead.RebalanceTimeoutMillis = 1000
 	first := ask[*kmsg.JoinGroupResponse](t, c, lead, 3)
+	ask[*kmsg.SyncGroupResponse](t, c, syncRequest("g", first.MemberID, nil, first.Generation, nil), 2)
 	other := joinRequest("g", "", nil, "range")
-	other.RebalanceTimeoutMillis = 300
+	other.RebalanceTimeoutMillis = 1000
 	await := joining(t, d, other, 3)
+	for ctx := ctxOf(t); r.server.Groups()[0].State != "PreparingRebalance"; {
+		if ctx.Err() != nil {
+			t.Fatal("the other's joining does not come")
+		}
+	}
 	lead.MemberID = first.MemberID
 	again := ask[*kmsg.JoinGroupResponse](t, c, lead, 3)
 	second := await()
