@@ -37,7 +37,7 @@ func replicatedTable(t *testing.T, pair [2]*services.ClickHouseReplica, first, n
 	}
 	f := &faultTable{t: t, name: name, dir: t.TempDir(), with: map[string]string{"sink.compression": "lz4", "table-name": name, keyRequest: "20 s",
 		"url": "clickhouse://" + first + "," + pair[1].Addr()},
-		id: connector.ArtifactID{Job: conntest.UUID(1), Table: conntest.UUID(9), Lane: connector.LaneID{Topic: conntest.UUID(7)}}}
+		id: laneOfItsOwn()}
 	f.restart()
 	t.Cleanup(func() { f.sink.Close() })
 	return f
@@ -47,15 +47,17 @@ func replicatedTable(t *testing.T, pair [2]*services.ClickHouseReplica, first, n
 func (f *faultTable) wantOn(r *services.ClickHouseReplica, n int) {
 	f.t.Helper()
 	want := fmt.Sprintf("%d\t%d\t%d", n, n, n*(n-1)/2)
-	deadline := time.Now().Add(time.Minute)
-	got := ""
-	for time.Now().Before(deadline) {
-		if got = askOld(f.t, r, "SELECT count(), uniqExact(s), sum(n) FROM %s", f.name); got == want {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	got, err := "", error(nil)
+	for ctx.Err() == nil {
+		// A replica that has just lost or found ZooKeeper answers with errors.
+		if got, err = r.Query(ctx, "SELECT count(), uniqExact(s), sum(n) FROM "+f.name); err == nil && got == want {
 			return
 		}
-		askOld(f.t, r, "SYSTEM SYNC REPLICA %s", f.name)
+		_, _ = r.Query(ctx, "SYSTEM SYNC REPLICA "+f.name)
 	}
-	f.t.Errorf("the replica has rows, texts and sum %s, want %s", got, want)
+	f.t.Errorf("the replica has rows, texts and sum %s (%v), want %s", got, err, want)
 }
 
 // until repeats what a lane does with an intent while the cluster comes back.

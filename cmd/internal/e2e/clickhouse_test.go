@@ -10,6 +10,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -119,4 +121,76 @@ func TestKilledJobIntoClickHouse(t *testing.T) {
 		w.verifyDead(want)
 	}})
 	t.Logf("beside the kills: %v", faults)
+}
+
+// intoClickHouse changes the WITH clauses of the shipped job, and nothing else.
+func intoClickHouse(sql, url string) string {
+	with := func(table string) string {
+		return "WITH ('connector' = 'clickhouse', 'url' = '" + url + "', 'table-name' = '" + table + "', 'sink.create-table' = 'true', 'request.timeout' = '10 s')"
+	}
+	sql = regexp.MustCompile(`'path' = '\$\{OUT:-\./lake\}/(\w+)'\) LIKE`).ReplaceAllString(sql, "'table-name' = '$1') LIKE")
+	return regexp.MustCompile(`WITH \(\s*'connector' = 'filesystem',\s*'path' = '\$\{OUT:-\./lake\}/(\w+)'[^)]*\)`).ReplaceAllStringFunc(sql, func(s string) string {
+		if strings.Contains(s, "/actor_hour'") {
+			return with("actor_hour")
+		}
+		return with("event_table")
+	})
+}
+
+// TestGitHubJobIntoClickHouse runs the shipped job, with other WITH clauses, and
+// kills it where a connection breaks: before a block arrives, in the middle of one,
+// before and after its answer. Then every table has the rows of a run into Parquet
+// files that nobody disturbed.
+func TestGitHubJobIntoClickHouse(t *testing.T) {
+	const events = 4_000
+	clean, args := githubWorld(t, events)
+	sql, err := os.ReadFile(filepath.Join(clean.dir, "job.sql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The one column that the reader of Parquet files here cannot read.
+	clean.file("job.sql", strings.Replace(string(sql), ",\n  'wide.coverage-column' = 'seen_in'", "", 1))
+	clean.run(append(args, "OUT="+clean.lake)...).must(t, 0)
+
+	c := clickHouse(t)
+	w, args := githubWorld(t, events)
+	w.file("job.sql", intoClickHouse(string(sql), c.URL()))
+	args = append(args, "OUT="+w.lake)
+	kills := 0
+	for _, after := range []int64{4_000, 12_000, 30_000} {
+		for _, kind := range []services.FaultKind{services.CutRequest, services.LoseReply, services.Hang} {
+			_, struck := c.Proxy.Struck()
+			c.Proxy.Break(services.Fault{Kind: kind, After: after})
+			p := w.start(args...)
+			select {
+			case <-struck:
+				kills++
+			case <-p.ended:
+			}
+			p.kill()
+		}
+	}
+	c.Proxy.Mend()
+	w.run(args...).must(t, 0)
+	w.run("ledger", "show", "--check").must(t, 0)
+	if kills < 3 {
+		t.Errorf("only %d kills", kills)
+	}
+	tables, err := os.ReadDir(clean.lake)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for _, d := range tables {
+		want := readTable(t, filepath.Join(clean.lake, d.Name()))
+		if len(want) == 0 {
+			continue
+		}
+		rows += want.total()
+		compare(t, d.Name(), clickHouseTable(t, c, d.Name()), want)
+	}
+	if rows < events {
+		t.Errorf("only %d rows in %d tables", rows, len(tables))
+	}
+	t.Logf("%d kills, %d rows in %d tables are equal", kills, rows, len(tables))
 }

@@ -65,6 +65,15 @@ func (p *Proxy) Break(faults ...Fault) {
 	p.faults = append(p.faults, faults...)
 }
 
+// Mend takes back the faults that have befallen nobody, and closes the connections
+// that some have befallen.
+func (p *Proxy) Mend() {
+	p.mu.Lock()
+	p.faults = nil
+	p.mu.Unlock()
+	p.CloseAll()
+}
+
 // Refuse closes all connections and takes no more until it is called with false.
 func (p *Proxy) Refuse(on bool) {
 	p.mu.Lock()
