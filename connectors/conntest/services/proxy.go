@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 )
 
 // FaultKind is what a Proxy does to a connection.
@@ -176,6 +177,27 @@ func (c *proxied) strike(sent int64) *Fault {
 	return nil
 }
 
+// quiet is how long a client has sent nothing when all of a request has come: a
+// server may say something before it has.
+const quiet = 150 * time.Millisecond
+
+// closeWhenQuiet closes the client's side once it waits for the answer.
+func (c *proxied) closeWhenQuiet() {
+	tick := time.NewTicker(quiet)
+	defer tick.Stop()
+	for before := int64(-1); ; {
+		<-tick.C
+		c.mu.Lock()
+		sent := c.sent
+		c.mu.Unlock()
+		if sent == before {
+			c.client.Close()
+			return
+		}
+		before = sent
+	}
+}
+
 func (c *proxied) up() {
 	buf := make([]byte, 32<<10)
 	for {
@@ -219,7 +241,7 @@ func (c *proxied) down() {
 		c.mu.Unlock()
 		switch {
 		case n > 0 && f != nil && f.Kind == LoseReply:
-			c.client.Close()
+			go c.closeWhenQuiet()
 			_, _ = io.Copy(io.Discard, c.server)
 			c.close()
 			return
