@@ -455,9 +455,6 @@ func TestManyPartitions(t *testing.T) {
 	}
 	took := time.Since(began)
 	t.Logf("%d partitions registered in %.1f s", n, took.Seconds())
-	if took > time.Minute {
-		t.Errorf("%d partitions took %v, more than a minute", n, took)
-	}
 	names, err := l.client.PartitionNames(context.Background(), "default", "many")
 	if err != nil || len(names) != n {
 		t.Errorf("%d are registered: %v", len(names), err)

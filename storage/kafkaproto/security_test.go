@@ -542,7 +542,7 @@ func TestQuotas(t *testing.T) {
 	if resp := ask[*kmsg.FetchResponse](t, e, fetchRequest(topic, 0, 0, 1<<20), 11); resp.ThrottleMillis < 2000 {
 		t.Errorf("reading twice the limit of the window: throttle %d ms", resp.ThrottleMillis)
 	}
-	if err := a.AlterQuotas([]access.QuotaChange{{Entity: quota.Entity{Client: quota.Default()}, Set: map[quota.Kind]float64{quota.RequestPercent: 0.0001}}}); err != nil {
+	if err := a.AlterQuotas([]access.QuotaChange{{Entity: quota.Entity{Client: quota.Default()}, Set: map[quota.Kind]float64{quota.RequestPercent: 1e-9}}}); err != nil {
 		t.Fatal(err)
 	}
 	if resp := ask[*kmsg.MetadataResponse](t, d, kmsg.NewPtrMetadataRequest(), 4); resp.ThrottleMillis == 0 {
