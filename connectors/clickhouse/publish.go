@@ -95,13 +95,21 @@ func (s *sink) send(ctx context.Context, a connector.Artifact, path string, agai
 		if path, err = s.staging.mark(path, suffixSealed, suffixTried); err != nil {
 			return err
 		}
+		// Before anything is sent: after a power cut the block must not be found as
+		// one that was never sent.
+		if err := s.fs.SyncDir(s.fs.Dir(path)); err != nil {
+			return fmt.Errorf("syncing staging directory: %w", err)
+		}
 	}
 	query := s.queryID(id, again)
+	s.mu.Lock()
+	before := s.load
+	s.mu.Unlock()
 	wrote, sent, err := s.insert(ctx, s.server.name(), id, query, block)
 	if err != nil {
 		return s.failed(ctx, a, path, block, again, sent, err)
 	}
-	if err := s.acknowledged(ctx, a, wrote, again); err != nil {
+	if err := s.acknowledged(ctx, a, before, wrote, again); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -279,12 +287,9 @@ func isAnswer(err error) bool {
 
 // acknowledged compares what the server says with what was sent. A nil error of
 // the driver alone proves nothing: a table that is dropped meanwhile swallows the
-// block.
-func (s *sink) acknowledged(ctx context.Context, a connector.Artifact, wrote int64, again bool) error {
+// block. before is the table as it was before the block was sent.
+func (s *sink) acknowledged(ctx context.Context, a connector.Artifact, before load, wrote int64, again bool) error {
 	b := s.binding()
-	s.mu.Lock()
-	before := s.load
-	s.mu.Unlock()
 	if err := s.look(ctx); err != nil {
 		return fmt.Errorf("the block was sent: %w", err)
 	}

@@ -48,6 +48,12 @@ func (s *sink) trialName() string {
 func (w *writer) try(ctx context.Context, b *batch.Batch, rows []int32, refused func(row int32, why string)) error {
 	trial := w.sink.trialName()
 	server := w.sink.server
+	// Lanes of one table share it.
+	release, err := w.sink.hold(ctx, trial)
+	if err != nil {
+		return err
+	}
+	defer release()
 	if err := server.exec(ctx, "DROP TABLE IF EXISTS "+trial); err != nil {
 		return err
 	}

@@ -60,6 +60,11 @@ func (s *sink) withoutBlock(ctx context.Context, a connector.Artifact, p payload
 		s.explain(a, fmt.Sprintf("the sealed block is not in %s, and the table has no column %s to look for its rows", s.staging.lane(a.Header.ID), artifactColumn))
 		return connector.Unknown, nil
 	}
+	// Its rows will come again under another id, against which no token helps: the
+	// query must be over for certain.
+	if err := s.end(ctx, a.Header.ID.String(), false); err != nil {
+		return connector.Unknown, fmt.Errorf("ending the INSERT that may still run: %w", err)
+	}
 	outcome, err := s.lookFor(ctx, a, p)
 	if outcome == connector.Sealed {
 		outcome = connector.Absent
@@ -76,7 +81,7 @@ func (s *sink) explain(a connector.Artifact, why string) {
 // lookFor finds what became of a block that was sent. First its query must be
 // over: what is still running can still commit.
 func (s *sink) lookFor(ctx context.Context, a connector.Artifact, p payload) (connector.Outcome, error) {
-	if err := s.end(ctx, a.Header.ID.String()); err != nil {
+	if err := s.end(ctx, a.Header.ID.String(), s.remembers()); err != nil {
 		return connector.Unknown, fmt.Errorf("ending the INSERT that may still run: %w", err)
 	}
 	b := s.binding()
@@ -161,10 +166,11 @@ const (
 // end stops INSERTs of a block that may still run, by their query ids, and waits
 // until they are gone. Invariant 3: looking comes after. A server whose client went
 // silent in the middle of a block keeps the query for minutes and cannot be told
-// to stop; where it knows the block's token, it may commit late and no harm is done.
-func (s *sink) end(ctx context.Context, id string) error {
+// to stop; where the same bytes are sent again under the block's token, it may commit
+// late and no harm is done: harmless says that.
+func (s *sink) end(ctx context.Context, id string, harmless bool) error {
 	patience := s.opts.request
-	if s.remembers() {
+	if harmless {
 		patience = min(patience, endPatience)
 	}
 	until := time.Now().Add(patience)
@@ -183,7 +189,7 @@ func (s *sink) end(ctx context.Context, id string) error {
 			}
 		}
 		if time.Now().After(until) {
-			if s.remembers() {
+			if harmless {
 				return nil
 			}
 			return fmt.Errorf("query %s still runs after %v", id, patience)

@@ -185,6 +185,8 @@ func writeSealed(fsys vfs.FS, name string, h *sealedHead, cols []*column, bufs [
 		err = cerr
 	}
 	if err != nil {
+		// On a full disk each attempt would leave as much as fits.
+		_ = fsys.Remove(name)
 		return 0, fmt.Errorf("writing %s: %w", name, err)
 	}
 	return w.n, nil

@@ -148,7 +148,7 @@ func parseURL(s string) (address, error) {
 	var a address
 	scheme, rest, ok := strings.Cut(s, "://")
 	if !ok {
-		return a, fmt.Errorf("%q is not of the form clickhouse://host:9000", s)
+		return a, errors.New("it is not of the form clickhouse://host:9000")
 	}
 	port := "9000"
 	switch scheme {
@@ -161,12 +161,16 @@ func parseURL(s string) (address, error) {
 		return a, fmt.Errorf("%q is no protocol of ClickHouse; use clickhouse://host:9000", scheme)
 	}
 	for h := range strings.SplitSeq(strings.TrimSuffix(rest, "/"), ",") {
-		u, err := url.Parse("//" + h)
-		if err != nil || u.Hostname() == "" || u.Path != "" || u.RawQuery != "" {
-			return a, fmt.Errorf("%q is not host:port", h)
-		}
-		if u.User != nil {
+		// A password may stand in what is refused: no message repeats it.
+		if strings.Contains(h, "@") {
 			return a, errors.New("a user in the URL is not taken: use '" + keyUser + "' and '" + keyPassword + "'")
+		}
+		u, err := url.Parse("//" + h)
+		if err != nil || u.Hostname() == "" {
+			return a, fmt.Errorf("server %d is not host:port", len(a.hosts)+1)
+		}
+		if u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
+			return a, errors.New("after host:port nothing is taken: use '" + keyDatabase + "', '" + keyUser + "', '" + keyPassword + "' and 'settings.*'")
 		}
 		if u.Port() == "" {
 			h = u.Host + ":" + port

@@ -194,6 +194,11 @@ func bind(t *connector.Table, d *definition, s *server) (*binding, error) {
 	if !strings.HasSuffix(d.engine, "MergeTree") && s.opts.exactlyOnce {
 		return nil, fmt.Errorf("engine %s of table %s remembers no block; only the MergeTree family gives exactly once", d.engine, s.name())
 	}
+	if len(s.opts.addr.hosts) > 1 && s.opts.exactlyOnce && !d.replicated() {
+		// A block would be looked for on one server and lie on another.
+		return nil, fmt.Errorf("'%s' names %d servers, and table %s is a %s, which is not replicated between them; name one server, or set '%s' = '%s'",
+			keyURL, len(s.opts.addr.hosts), s.name(), d.engine, keyGuarantee, atLeastOnce)
+	}
 	var errs []error
 	n := 0
 	for _, col := range t.Columns {

@@ -1,0 +1,224 @@
+package clickhouse
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ch "github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/types"
+	"github.com/millrace/millrace/storage/vfs"
+)
+
+// scriptedConn is a connection whose answers a test gives. What it does not give
+// must not be asked.
+type scriptedConn struct {
+	driver.Conn
+	prepare func(ctx context.Context, query string) (driver.Batch, error)
+	row     func(query string, dest []any) error
+	exec    func(ctx context.Context, query string) error
+}
+
+func (c *scriptedConn) PrepareBatch(ctx context.Context, query string, _ ...driver.PrepareBatchOption) (driver.Batch, error) {
+	return c.prepare(ctx, query)
+}
+
+func (c *scriptedConn) QueryRow(_ context.Context, query string, _ ...any) driver.Row {
+	return scriptedRow{scan: func(dest []any) error { return c.row(query, dest) }}
+}
+
+func (c *scriptedConn) Exec(ctx context.Context, query string, _ ...any) error {
+	return c.exec(ctx, query)
+}
+
+type scriptedRow struct {
+	driver.Row
+	scan func(dest []any) error
+}
+
+func (r scriptedRow) Scan(dest ...any) error { return r.scan(dest) }
+
+// scriptedSink is a sink over a connection, with one sealed block of two rows.
+func scriptedSink(t testing.TB, fsys vfs.FS, conn *scriptedConn, d *definition) (*sink, connector.Artifact) {
+	t.Helper()
+	st, err := openStaging(fsys, "/data", "events", connector.Owner{JobEpoch: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := tableOptions{database: "default", table: "events", exactlyOnce: true, connect: time.Minute, request: time.Minute}
+	s := &sink{fs: fsys, opts: opts, staging: st, server: &server{conn: conn, opts: opts, settings: ch.Settings{}},
+		bound: &binding{def: d, method: methodColumn}, used: map[string]bool{}, busy: map[string]chan struct{}{}, reasons: map[string]string{}}
+	if d.column(artifactColumn) != nil {
+		if err := s.bound.bindArtifact(d, s.server); err != nil {
+			t.Fatal(err)
+		}
+	}
+	id := connector.ArtifactID{Epoch: 1, Sequence: 1}
+	dir, err := st.fence(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := columnOf(t, types.NewBigInt().NotNull(), "Int64")
+	bufs := []buffer{{rows: 2, data: make([]byte, 16)}}
+	h := sealedHead{id: id.String(), rows: 2, columns: []sealedColumn{{name: "id", typ: "Int64"}}}
+	n, err := writeSealed(fsys, fsys.Join(dir, id.String()+suffixSealed), &h, []*column{c}, bufs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fsys.SyncDir(dir); err != nil {
+		t.Fatal(err)
+	}
+	return s, connector.Artifact{Header: connector.Header{ID: id, Rows: 2}, Payload: payload{rows: 2, bytes: n}.encode()}
+}
+
+var plain = definition{engine: "MergeTree", columns: []tableColumn{{name: "id", typ: "Int64"}, {name: artifactColumn, typ: "String"}}}
+
+// A machine that loses power after a block was sent must know that it was sent:
+// what is "for certain not in the table" is sent without a look.
+func TestPowerCutAfterABlockWasSent(t *testing.T) {
+	fsys := vfs.NewMem()
+	var after *vfs.MemFS
+	conn := &scriptedConn{prepare: func(context.Context, string) (driver.Batch, error) {
+		after = fsys.CrashClone(vfs.CrashOptions{})
+		return nil, errors.New("the power is cut")
+	}}
+	s, a := scriptedSink(t, fsys, conn, &plain)
+	if err := s.publish(t.Context(), a); err == nil {
+		t.Fatal("published without a server")
+	}
+	st := *s.staging
+	st.fs = after
+	_, state, err := st.find(a.Header.ID)
+	if err != nil || state != suffixTried {
+		t.Fatalf("after the power cut the block is %q (%v), want %q", state, err, suffixTried)
+	}
+}
+
+// A block whose file is gone is absent only when its query is over, however well
+// the table remembers tokens: its rows would come again under another id.
+func TestAbsentOnlyWhenTheQueryIsOver(t *testing.T) {
+	fsys := vfs.NewMem()
+	conn := &scriptedConn{
+		row: func(query string, dest []any) error {
+			n := uint64(0)
+			if strings.Contains(query, "system.processes") {
+				n = 1 // it does not end
+			}
+			*dest[0].(*uint64) = n
+			return nil
+		},
+		exec: func(context.Context, string) error { return nil },
+	}
+	d := plain
+	d.window = 1000
+	s, a := scriptedSink(t, fsys, conn, &d)
+	s.server.tokens = true
+	s.opts.request = 10 * time.Millisecond
+	path, _, err := s.staging.find(a.Header.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fsys.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	out, err := s.Resolve(t.Context(), []connector.Artifact{a})
+	if err == nil {
+		t.Fatalf("resolved as %s while its query runs", out[0])
+	}
+}
+
+// Lanes that try refused rows at the same time have one trial table.
+func TestTrialsTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var trying, most atomic.Int64
+		conn := &scriptedConn{
+			exec: func(_ context.Context, query string) error {
+				if trying.Load() > 0 {
+					t.Errorf("%s while another lane tries its rows", query)
+				}
+				return nil
+			},
+			prepare: func(context.Context, string) (driver.Batch, error) {
+				most.Store(max(most.Load(), trying.Add(1)))
+				defer trying.Add(-1)
+				<-release
+				return nil, errors.New("over")
+			},
+		}
+		s, _ := scriptedSink(t, vfs.NewMem(), conn, &definition{engine: "MergeTree"})
+		b := &batch.Batch{Len: 1}
+		for range 2 {
+			w := &writer{sink: s, bound: &binding{def: s.bound.def}}
+			go func() { _ = w.try(t.Context(), b, []int32{0}, func(int32, string) {}) }()
+		}
+		synctest.Wait()
+		close(release)
+		synctest.Wait()
+		if most.Load() != 1 {
+			t.Errorf("%d lanes tried their rows at once", most.Load())
+		}
+	})
+}
+
+// What is in a URL is nobody's business when it is refused.
+func TestRefusedURLsKeepTheirSecrets(t *testing.T) {
+	for _, url := range []string{
+		"clickhouse://u:hush@host:9000", "clickhouse://u:hush@host:9000/db", "clickhouse://host:9000?password=hush", "clickhouse://host:9000/?user=u&password=hush",
+		"u:hush@host:9000", "clickhouse://u:hu,sh@host", "clickhouse://host:9000#hush", "clickhouse://u:hush%zz@host", "http://u:hush@host:8123",
+	} {
+		_, err := parseURL(url)
+		if err == nil {
+			t.Errorf("%s is taken", url)
+		} else if strings.Contains(err.Error(), "hu") {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	a, err := parseURL("clickhouse://one,two:9001,[::1]:9002/")
+	if want := []string{"one:9000", "two:9001", "[::1]:9002"}; err != nil || !slices.Equal(a.hosts, want) {
+		t.Errorf("%v, %v, want %v", a.hosts, err, want)
+	}
+}
+
+// Servers that do not replicate a table are not each other's replicas: a block would
+// be looked for on one and lie on the other.
+func TestSeveralServersNeedReplication(t *testing.T) {
+	table := &connector.Table{Columns: []connector.Column{{Field: types.Field{Name: "id", Type: types.NewBigInt().NotNull()}}}}
+	for engine, fine := range map[string]bool{"MergeTree": false, "ReplicatedMergeTree": true} {
+		d := plain
+		d.engine = engine
+		s := &server{opts: tableOptions{addr: address{hosts: []string{"one:9000", "two:9000"}}, exactlyOnce: true, method: methodAuto}, timeZone: types.UTC()}
+		_, err := bind(table, &d, s)
+		if fine != (err == nil) {
+			t.Errorf("%s on two servers: %v", engine, err)
+		}
+		s.opts.exactlyOnce = false
+		if _, err := bind(table, &d, s); err != nil {
+			t.Errorf("%s on two servers, at least once: %v", engine, err)
+		}
+	}
+}
+
+// A disk that is full gets back what a block that did not fit has taken.
+func TestSealOnAFullDisk(t *testing.T) {
+	fsys := vfs.NewLimited(vfs.NewMem(), 1000)
+	c := columnOf(t, types.NewBigInt().NotNull(), "Int64")
+	bufs := []buffer{{rows: 1000, data: make([]byte, 8000)}}
+	h := sealedHead{id: "b", rows: 1000, columns: []sealedColumn{{name: "id", typ: "Int64"}}}
+	if _, err := writeSealed(fsys, "/b", &h, []*column{c}, bufs); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	if n := fsys.Used(); n != 0 {
+		t.Errorf("%d bytes of the block are left", n)
+	}
+}
