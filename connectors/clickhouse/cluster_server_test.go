@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/connectors/conntest"
 	"github.com/millrace/millrace/connectors/conntest/services"
+	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/storage/vfs"
@@ -110,6 +111,24 @@ func TestReplicatedOldServer(t *testing.T) {
 		_, err := conn.OpenSink(ctx, table, conntest.OwnerOf(1, 1))
 		if err == nil || !strings.Contains(err.Error(), "ALTER TABLE `default`.`plain` ADD COLUMN _mr_artifact") {
 			t.Errorf("a table that allows nothing: %v", err)
+		}
+		// At least once: the server does not say what it wrote, and what is sent once
+		// should be there once.
+		table.Options = tableOf(t, conn, table.Columns, nil, map[string]string{"table-name": "plain", "url": pair[0].URL(), keyGuarantee: atLeastOnce}).Options
+		s, err := conn.OpenSink(ctx, table, conntest.OwnerOf(1, 2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		id := laneOfItsOwn()
+		id.Epoch = 1
+		w, err := s.OpenWriter(ctx, connector.Attempt{ID: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		publishRows(t, s, w, &batch.Batch{Len: 3, Cols: []batch.Vec{*vec(t, types.NewBigInt(), 1, 2, 3)}}, nil, id)
+		if got := askOld(t, pair[0], "SELECT count() FROM plain"); got != "3" {
+			t.Errorf("%s rows", got)
 		}
 	})
 	t.Run("a replica fails between the tries", func(t *testing.T) {

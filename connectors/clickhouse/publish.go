@@ -299,7 +299,13 @@ func (s *sink) acknowledged(ctx context.Context, a connector.Artifact, before lo
 	changed := s.load.identity != before.identity || !b.def.replicated() && s.load.blocks < before.blocks
 	s.mu.Unlock()
 	rows := a.Header.Rows
-	if !changed && (wrote == rows || again && wrote == 0) {
+	said := wrote == rows || again && wrote == 0
+	// The rows of views are in the number, too; those of a view over a second copy,
+	// which is kept out, may be alone in it.
+	said = said || b.def.views > 0 && (wrote > rows || again)
+	// Without exactly once an answer is enough where the server gives no number.
+	said = said || !s.server.counts && !s.opts.exactlyOnce
+	if !changed && said {
 		return nil
 	}
 	if b.countable() {

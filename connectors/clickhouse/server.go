@@ -26,6 +26,8 @@ type server struct {
 	// insert_deduplication_token.
 	version string
 	tokens  bool
+	// counts: it says how many rows it wrote.
+	counts bool
 	// settings are those that an INSERT is sent with.
 	settings ch.Settings
 	// timeZone is the zone of columns that name none.
@@ -68,6 +70,10 @@ func connect(ctx context.Context, o tableOptions) (*server, error) {
 	return s, nil
 }
 
+// countsRevision is the first revision of the protocol in which a server says how
+// many rows it wrote.
+const countsRevision = 54420
+
 // probe asks what the server can do.
 func (s *server) probe(ctx context.Context) error {
 	var zone string
@@ -80,6 +86,11 @@ func (s *server) probe(ctx context.Context) error {
 	if s.timeZone, err = types.LoadZone(zone); err != nil {
 		return fmt.Errorf("the server's time zone: %w", err)
 	}
+	hello, err := s.conn.ServerVersion()
+	if err != nil {
+		return fmt.Errorf("asking the server for its revision: %w", err)
+	}
+	s.counts = hello.Revision >= countsRevision
 	known, err := s.strings(ctx, "SELECT name FROM system.settings WHERE name IN ('insert_deduplication_token', 'async_insert', 'deduplicate_insert', "+
 		"'insert_deduplicate', 'send_profile_events', 'insert_null_as_default')")
 	if err != nil {

@@ -177,3 +177,24 @@ func TestUpsert(t *testing.T) {
 		t.Errorf("%s rows", got)
 	}
 }
+
+// A materialized view writes rows, too; those of the table are the ones that count.
+func TestViewsOverATable(t *testing.T) {
+	name := newTable(t)
+	ask(t, "CREATE TABLE %s (k Int64) ENGINE = MergeTree ORDER BY k SETTINGS non_replicated_deduplication_window = 100", name)
+	for _, view := range []string{"twice", "none"} {
+		ask(t, "CREATE MATERIALIZED VIEW %[1]s_%[2]s ENGINE = MergeTree ORDER BY k AS SELECT k FROM %[1]s ARRAY JOIN if('%[2]s' = 'twice', [1, 2], emptyArrayUInt8()) AS x", name, view)
+		t.Cleanup(func() { ask(t, "DROP TABLE %s_%s", name, view) })
+	}
+	s, w, id, err := openTable(t, []connector.Column{field("k", types.NewBigInt())}, nil, map[string]string{"table-name": name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	publishRows(t, s, w, &batch.Batch{Len: 3, Cols: []batch.Vec{*vec(t, types.NewBigInt(), 1, 2, 3)}}, nil, id)
+	if got := ask(t, "SELECT count() FROM %s", name); got != "3" {
+		t.Errorf("%s rows", got)
+	}
+	if got := ask(t, "SELECT count() FROM %s_twice", name); got != "6" {
+		t.Errorf("%s rows in the view", got)
+	}
+}
