@@ -65,7 +65,7 @@ INSERT; everything else goes before or behind the loop.`,
 			Explanation: `The text is valid Flink SQL, but Millrace does not implement the feature that the message
 names. It is refused, not ignored, so that a job never computes something else than it says.`,
 			Wrong: "CREATE CATALOG c WITH ('type' = 'hive');",
-			Right: "CREATE TABLE t (a INT) WITH ('connector' = 'hive');",
+			Right: "CREATE TABLE t (a INT) WITH ('connector' = 'print');",
 		},
 	}
 }
