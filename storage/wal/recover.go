@@ -246,22 +246,52 @@ func (s *scanner) group(pos int64, h groupHeader, damage string) {
 			g.Unknown = true
 			break
 		}
-		g.Entries = append(g.Entries, s.entry(pos, b, at, eh))
+		e, mended := s.entry(pos, b, at, eh)
+		if mended {
+			g.Damage = append(g.Damage, fmt.Sprintf("entry %d had one wrong bit, which its checksum tells", i))
+		}
+		g.Entries = append(g.Entries, e)
 		at = padTo(end, 8)
 	}
 	s.groups = append(s.groups, g)
 }
 
-func (s *scanner) entry(pos int64, b []byte, at int, eh entryHeader) Entry {
-	e := Entry{Kind: eh.kind, Partition: eh.partition, Base: eh.base, Last: eh.last, Position: pos + int64(at)}
+// entry reads an entry. mended says that it had one wrong bit.
+func (s *scanner) entry(pos int64, b []byte, at int, eh entryHeader) (e Entry, mended bool) {
+	e = Entry{Kind: eh.kind, Partition: eh.partition, Base: eh.base, Last: eh.last, Position: pos + int64(at)}
 	content := b[at+entryHeaderSize : at+entryHeaderSize+int(eh.length)]
 	if sum(0, content) != eh.payloadCRC {
-		e.State = Bad
-		return e
+		if content, mended = mend(content, eh.payloadCRC); !mended {
+			e.State = Bad
+			return e, false
+		}
 	}
 	e.Note = content[:eh.noteLength:eh.noteLength]
 	e.Payload = content[eh.noteLength:]
-	return e
+	return e, mended
+}
+
+// maxMended bounds the entries that are mended. Up to 655 bytes no two contents
+// within two wrong bits of each other have the same checksum.
+const maxMended = 256
+
+// mend finds the one wrong bit of a small entry: what others depend on is small,
+// such as the marker that ends a transaction.
+func mend(content []byte, want uint32) ([]byte, bool) {
+	if len(content) > maxMended {
+		return nil, false
+	}
+	out := bytes.Clone(content)
+	for i := range out {
+		for bit := byte(1); bit != 0; bit <<= 1 {
+			out[i] ^= bit
+			if sum(0, out) == want {
+				return out, true
+			}
+			out[i] ^= bit
+		}
+	}
+	return nil, false
 }
 
 // rest goes on after an entry whose place in the group is lost: the entries that
@@ -287,7 +317,8 @@ func (s *scanner) rest(g *scannedGroup, b, dir []byte, h groupHeader, from int) 
 		if !ok || eh.sequence != uint32(h.sequence) || at+entryHeaderSize+int(eh.length) > int(h.directory) {
 			continue
 		}
-		g.Entries = append(g.Entries, s.entry(g.Position, b, at, eh))
+		e, _ := s.entry(g.Position, b, at, eh)
+		g.Entries = append(g.Entries, e)
 		found[key{eh.partition, eh.base, eh.kind, eh.payloadCRC}] = true
 		at = padTo(at+entryHeaderSize+int(eh.length), 8) - 8
 	}

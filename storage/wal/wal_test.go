@@ -284,16 +284,18 @@ func TestDamage(t *testing.T) {
 	for _, c := range []struct {
 		what string
 		at   int64
+		bits byte
 		want string
 	}{
-		{"file header", 5, all},
-		{"group header", 8192 + 17, all},
-		{"copy of the group header", 12288 - 60, all},
-		{"entry header", entry(1) + 9, all},
-		{"directory", 8192 + 72 + 3*56 + 10, all},
-		{"payload", entry(1) + 48, "1: a0 b0 c0, 2: a1 BAD c1, 3: a2 b2 c2"},
-		{"first payload", entry(0) + 49, "1: a0 b0 c0, 2: BAD b1 c1, 3: a2 b2 c2"},
-		{"padding", entry(0) + 52, all},
+		{"file header", 5, 0x10, all},
+		{"group header", 8192 + 17, 0x10, all},
+		{"copy of the group header", 12288 - 60, 0x10, all},
+		{"entry header", entry(1) + 9, 0x10, all},
+		{"directory", 8192 + 72 + 3*56 + 10, 0x10, all},
+		{"one bit of a payload", entry(1) + 48, 0x10, all},
+		{"payload", entry(1) + 48, 0x14, "1: a0 b0 c0, 2: a1 BAD c1, 3: a2 b2 c2"},
+		{"first payload", entry(0) + 49, 0x81, "1: a0 b0 c0, 2: BAD b1 c1, 3: a2 b2 c2"},
+		{"padding", entry(0) + 52, 0x10, all},
 	} {
 		m := build()
 		f, err := m.OpenReadWrite("j/01-000001.mrj")
@@ -301,7 +303,7 @@ func TestDamage(t *testing.T) {
 		var b [1]byte
 		_, err = f.ReadAt(b[:], c.at)
 		check(t, err)
-		b[0] ^= 0x10
+		b[0] ^= c.bits
 		_, err = f.WriteAt(b[:], c.at)
 		check(t, err)
 		r, err := Recover(testOptions(m), 0)
@@ -319,6 +321,33 @@ func TestDamage(t *testing.T) {
 		if !reported && c.what != "padding" {
 			t.Errorf("%s: the damage is not reported", c.what)
 		}
+	}
+}
+
+// TestMend: one wrong bit of a small entry is found, wherever it is; more are not
+// taken for one.
+func TestMend(t *testing.T) {
+	content := make([]byte, maxMended)
+	for i := range content {
+		content[i] = byte(i * 7)
+	}
+	want := sum(0, content)
+	for bit := range len(content) * 8 {
+		bad := bytes.Clone(content)
+		bad[bit/8] ^= 1 << (bit % 8)
+		if got, ok := mend(bad, want); !ok || !bytes.Equal(got, content) {
+			t.Fatalf("bit %d is not mended", bit)
+		}
+		other := (bit*31 + 5) % (len(content) * 8)
+		if bad[other/8] ^= 1 << (other % 8); other == bit {
+			continue
+		}
+		if _, ok := mend(bad, want); ok {
+			t.Fatalf("bits %d and %d are taken for one", bit, other)
+		}
+	}
+	if _, ok := mend(append(content, 1), sum(0, append(content, 0))); ok {
+		t.Error("a large entry is mended")
 	}
 }
 
