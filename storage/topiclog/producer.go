@@ -2,6 +2,7 @@ package topiclog
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/millrace/millrace/storage/manifest"
 	"github.com/millrace/millrace/storage/record"
@@ -49,8 +50,17 @@ func (st *producerState) setEpoch(epoch int16) {
 	}
 }
 
+// unended says that a batch in the log proves that the open transaction has
+// ended, although its marker was not seen: it was lost to damage.
+func (st *producerState) unended(h *record.Header) bool {
+	return st.txnFirst >= 0 && h.ProducerEpoch > st.epoch && !h.Attributes.Control()
+}
+
 // apply takes in a batch that is in the log.
 func (st *producerState) apply(h *record.Header, timeMs int64) {
+	if st.unended(h) {
+		st.txnFirst = -1
+	}
 	st.setEpoch(h.ProducerEpoch)
 	if st.n == producerBatches {
 		copy(st.batches[:], st.batches[1:])
@@ -132,6 +142,8 @@ type producers struct {
 	aborted      []AbortedTransaction
 	freshAborted int
 	listed       bool // in shard.freshProducers
+	// endless are transactions whose markers are lost, found by recovery.
+	endless []AbortedTransaction
 }
 
 type openTransaction struct{ producer, first int64 }
@@ -207,6 +219,9 @@ func (p *partition) noteProducer(b *record.Batch, timeMs int64) {
 		p.shard.freshProducers = append(p.shard.freshProducers, p)
 	}
 	if !b.Attributes.Control() {
+		if x.unended(&b.Header) {
+			p.dropEndless(x, b.ProducerID)
+		}
 		begun := x.txnFirst < 0
 		x.apply(&b.Header, timeMs)
 		if begun && x.txnFirst >= 0 {
@@ -228,6 +243,32 @@ func (p *partition) noteProducer(b *record.Batch, timeMs int64) {
 			stable: min(p.stableEnd(), b.LastOffset()+1)})
 		ps.freshAborted++
 	}
+}
+
+// dropEndless takes a transaction whose marker is lost for aborted: records that
+// were aborted must never be read, and how it ended is not known. It reaches to the
+// damage that took the marker: no reader gets batches from both sides of that, so
+// one that looks for the marker does not miss it.
+func (p *partition) dropEndless(x *producer, id int64) {
+	ps := p.producers
+	a := AbortedTransaction{ProducerID: id, FirstOffset: x.txnFirst, LastOffset: x.lastOffset + 1}
+	if i := p.nextDamage(x.lastOffset); i >= 0 {
+		a.LastOffset = i
+	}
+	x.txnFirst = -1
+	ps.close(id)
+	// By their ends; what is open now may have begun before this one.
+	a.stable = min(p.stableEnd(), a.LastOffset+1)
+	at := len(ps.aborted)
+	for at > 0 && ps.aborted[at-1].LastOffset >= a.LastOffset {
+		at--
+	}
+	for _, later := range ps.aborted[at:] {
+		a.stable = min(a.stable, later.FirstOffset)
+	}
+	ps.aborted = slices.Insert(ps.aborted, at, a)
+	ps.freshAborted++
+	ps.endless = append(ps.endless, a)
 }
 
 // close takes a transaction out of the open ones.

@@ -167,6 +167,7 @@ func (s *Store) open() error {
 		go sh.runFlusher()
 	}
 	s.finishTransactions()
+	s.finishEndless()
 	if s.opts.TransactionInterval > 0 {
 		s.workers.Add(1)
 		go s.runTransactions()

@@ -32,6 +32,7 @@ func TestVerifyAndRepair(t *testing.T) {
 			check(t, err)
 			if i := bytes.Index(b, []byte(text)); i >= 0 {
 				flip(t, d.fs, f, int64(i)*8+3)
+				flip(t, d.fs, f, int64(i)*8+5) // one wrong bit of the journal would be mended
 				hit = true
 			}
 		}
