@@ -46,7 +46,8 @@ func (s *Store) InitTransaction(ctx context.Context, id string, timeout time.Dur
 		if err := s.settle(ctx, t); err != nil {
 			return NoProducer, err
 		}
-		st, was = t.state, NoProducer
+		// For one that goes on, asking again after a lost answer gives the same epoch.
+		st = t.state
 	}
 	next := st.clone()
 	next.timeoutMs = timeout.Milliseconds()

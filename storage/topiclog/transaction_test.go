@@ -273,9 +273,21 @@ func TestInitTransactionFences(t *testing.T) {
 		if err != nil || again != next || next.Epoch != fresh.who.Epoch+1 {
 			t.Errorf("%s: %+v, again %+v, %v, was %+v", name, next, again, err, fresh.who)
 		}
+		// So does one with an open transaction, which is aborted by that.
+		fresh.who, fresh.seq = next, map[topiclog.PartitionID]int32{}
+		check(t, fresh.put(id, "given up"))
+		next, err = s.InitTransaction(ctx, name, time.Minute, fresh.who)
+		check(t, err)
+		again, err = s.InitTransaction(ctx, name, time.Minute, fresh.who)
+		if err != nil || again != next || next.Epoch <= fresh.who.Epoch {
+			t.Errorf("%s, with an open transaction: %+v, again %+v, %v, was %+v", name, next, again, err, fresh.who)
+		}
+		if err := fresh.put(id, "given up"); !errors.Is(err, topiclog.ErrProducerFenced) {
+			t.Errorf("%s: with its former epoch: %v", name, err)
+		}
 	}
 	wantRead(t, s, id, topiclog.Committed, "idfalse", "idtrue")
-	wantRead(t, s, id, topiclog.Uncommitted, "zombie", "idfalse", "zombie", "idtrue")
+	wantRead(t, s, id, topiclog.Uncommitted, "zombie", "idfalse", "given up", "zombie", "idtrue", "given up")
 }
 
 // When its epochs are used up a producer goes on with a new id.
