@@ -41,8 +41,11 @@ func (f *dataFile) topic() connector.UUID {
 	return id
 }
 
-// hidden names are never data: Hive's and Spark's rule.
-func hidden(name string) bool { return name == "" || name[0] == '.' || name[0] == '_' }
+// hidden names are never data: Hive's and Spark's rule. A directory "_dt=..." is a
+// table partition: Spark's rule.
+func hidden(name string, dir bool) bool {
+	return name == "" || name[0] == '.' || name[0] == '_' && !(dir && strings.ContainsRune(name, '='))
+}
 
 // list finds all data files below the table's directory, sorted by path.
 func (s *Source) list(ctx context.Context) ([]*dataFile, error) {
@@ -101,7 +104,7 @@ type infoLister interface {
 func listInfo(fsys vfs.FS, dir string) ([]vfs.FileInfo, error) {
 	if l, ok := fsys.(infoLister); ok {
 		infos, err := l.ListInfo(dir)
-		return slices.DeleteFunc(infos, func(i vfs.FileInfo) bool { return hidden(i.Name()) }), err
+		return slices.DeleteFunc(infos, func(i vfs.FileInfo) bool { return hidden(i.Name(), i.IsDir()) }), err
 	}
 	names, err := fsys.List(dir)
 	if err != nil {
@@ -109,7 +112,7 @@ func listInfo(fsys vfs.FS, dir string) ([]vfs.FileInfo, error) {
 	}
 	var out []vfs.FileInfo
 	for _, n := range names {
-		if hidden(n) {
+		if hidden(n, true) {
 			continue
 		}
 		info, err := fsys.Stat(fsys.Join(dir, n))
@@ -118,6 +121,9 @@ func listInfo(fsys vfs.FS, dir string) ([]vfs.FileInfo, error) {
 		}
 		if err != nil {
 			return nil, err
+		}
+		if hidden(n, info.IsDir()) {
+			continue
 		}
 		out = append(out, named{info, n})
 	}

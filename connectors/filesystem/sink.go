@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/millrace/millrace/connectors/format"
@@ -87,6 +88,9 @@ func (s *Sink) bind(c *Connector) error {
 		col := s.table.Columns[k]
 		if !partitionType(col.Type) {
 			return fmt.Errorf("column %s: a table cannot be partitioned by %s (not_yet: only strings, integers, BOOLEAN and DATE)", col.Name, col.Type)
+		}
+		if strings.HasPrefix(col.Name, ".") {
+			return fmt.Errorf("column %s: directories whose names begin with '.' are read by nobody; it cannot partition a table", col.Name)
 		}
 		isKey[k] = true
 		s.partNames = append(s.partNames, string(escapeName(nil, col.Name)))

@@ -162,6 +162,80 @@ func TestPartitionNames(t *testing.T) {
 	}
 }
 
+// A partition column may have a name like a hidden file's: with '_' its directories
+// are read, as Spark reads them; with '.' nobody would, so it is refused.
+func TestPartitionColumnsLikeHiddenNames(t *testing.T) {
+	c := newConnector(vfs.NewMem())
+	cols := []connector.Column{column("v", types.NewString()), column("_dt", types.NewString())}
+	table := tableOf(c, cols, []int{1}, map[string]string{"path": "/t", "format": "json", keyPolicy: "success-file"})
+	publishBatch(t, c, table, textBatch(cols, []string{"a", "x"}, []string{"b", "\x00"}), 1)
+	rows := 0
+	for _, b := range readTable(t, c, table, nil) {
+		rows += b.Len
+	}
+	if rows != 2 {
+		t.Errorf("%d rows are read of 2", rows)
+	}
+	cols[1].Name = ".dt"
+	if _, err := c.OpenSink(t.Context(), tableOf(c, cols, []int{1}, map[string]string{"path": "/u", "format": "json", keyPolicy: "success-file"}), conntest.OwnerOf(1, 1)); err == nil {
+		t.Error("column .dt is taken as a partition key")
+	}
+}
+
+// A row whose partition cannot be a directory is a bad row: its file would never be
+// published, and what comes after it would wait for ever.
+func TestPartitionNamesThatAreTooLong(t *testing.T) {
+	c := newConnector(vfs.NewMem())
+	cols := []connector.Column{column("v", types.NewString()), column("dt", types.NewString()), column("k", types.NewString())}
+	table := tableOf(c, cols, []int{1, 2}, map[string]string{"path": "/t", "format": "json", keyPolicy: "success-file"})
+	s, err := c.OpenSink(t.Context(), table, conntest.OwnerOf(1, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	w, err := s.OpenWriter(t.Context(), connector.Attempt{ID: connector.ArtifactID{Job: conntest.UUID(1), Epoch: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	// A name has 255 bytes, 3 of them "dt=".
+	values := []string{"x", strings.Repeat("x", 252), strings.Repeat("x", 253), strings.Repeat("/", 84), strings.Repeat("/", 85), "\x00", strings.Repeat("é", 127)}
+	rows := make([][]string, len(values))
+	for i, v := range values {
+		rows[i] = []string{"row", v, "key"}
+	}
+	rows[4][2] = strings.Repeat("k", 300) // refused once all the same
+	b := textBatch(cols, rows...)
+	check := func(b *batch.Batch, sel batch.Sel) (out []int32) {
+		for _, e := range w.(connector.RowChecker).Check(b, sel, nil) {
+			if e.Code != batch.CodeSinkRefused || e.Where != "dt" || len(e.Message) > 400 {
+				t.Errorf("row %d: %+v", e.Row, e)
+			}
+			out = append(out, e.Row)
+		}
+		return out
+	}
+	if got, want := check(b, nil), []int32{2, 4, 6}; !slices.Equal(got, want) {
+		t.Errorf("rows %v are refused, want %v", got, want)
+	}
+	if got, want := check(b, batch.Sel{0, 1, 4, 5}), []int32{4}; !slices.Equal(got, want) {
+		t.Errorf("rows %v are refused, want %v", got, want)
+	}
+	// The same, as a dictionary and as a constant.
+	dict := &batch.Vec{Type: b.Cols[1].Type, Len: 3, Enc: batch.Dict, Codes: []int32{2, 0, 5}, Dict: &b.Cols[1]}
+	if got, want := check(&batch.Batch{Len: 3, Cols: []batch.Vec{b.Cols[0], *dict, b.Cols[1]}}, nil), []int32{0}; !slices.Equal(got, want) {
+		t.Errorf("rows %v are refused, want %v", got, want)
+	}
+	long := textBatch(cols, []string{"row", values[4], "key"})
+	for i := range long.Cols {
+		long.Cols[i].Enc, long.Cols[i].Len = batch.Const, 2
+	}
+	long.Len = 2
+	if got, want := check(long, nil), []int32{0, 1}; !slices.Equal(got, want) {
+		t.Errorf("rows %v are refused, want %v", got, want)
+	}
+}
+
 // TestTypedPartitions: integer, BOOLEAN and DATE partition columns.
 func TestTypedPartitions(t *testing.T) {
 	cols := []connector.Column{column("d", types.NewDate()), column("v", types.NewString()), column("h", types.NewInt()), column("ok", types.NewBoolean())}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -21,6 +22,8 @@ const (
 	// maxOpenFiles bounds a writer's open files: a bad partition key must not
 	// eat the process's descriptors.
 	maxOpenFiles = 256
+	// maxNameBytes is what a name may have, on local filesystems and on HDFS.
+	maxNameBytes = 255
 )
 
 // Writer is one attempt of one lane. It belongs to one goroutine at a time.
@@ -51,7 +54,10 @@ type openFile struct {
 	rows    int64
 }
 
-var _ connector.Writer = (*Writer)(nil)
+var (
+	_ connector.Writer     = (*Writer)(nil)
+	_ connector.RowChecker = (*Writer)(nil)
+)
 
 func newWriter(s *Sink, a connector.Attempt) *Writer {
 	w := &Writer{
@@ -62,6 +68,51 @@ func newWriter(s *Sink, a connector.Attempt) *Writer {
 		w.budget = defaultMemoryBytes
 	}
 	return w
+}
+
+// Check implements connector.RowChecker: a partition's directory must have a name
+// that filesystems take. Its files could never be published, and all that comes
+// after them would wait.
+func (w *Writer) Check(b *batch.Batch, sel batch.Sel, bad []batch.ValueError) []batch.ValueError {
+	from, keys := len(bad), 0
+	for i, c := range w.sink.partCols {
+		v := &b.Cols[c]
+		if !v.Type.IsString() {
+			continue
+		}
+		keys++
+		room := maxNameBytes - len(w.sink.partNames[i]) - len("=")
+		n := b.Len
+		if sel != nil {
+			n = len(sel)
+		}
+		for k := range n {
+			row := k
+			if sel != nil {
+				row = int(sel[k])
+			}
+			if v.IsNull(row) {
+				continue
+			}
+			// Escaping makes three bytes of one.
+			text := v.Bytes(row)
+			if 3*len(text) <= room {
+				continue
+			}
+			w.key = escapeBytes(w.key[:0], text)
+			if len(w.key) > room {
+				bad = append(bad, batch.ValueError{Row: int32(row), Code: batch.CodeSinkRefused, Where: w.sink.table.Columns[w.sink.table.PartitionKeys[i]].Name,
+					Message: fmt.Sprintf("%d bytes are too many for the name of a directory, which has %d at most, with the column's name: %q...", len(w.key), maxNameBytes, text[:min(32, len(text))])})
+			}
+		}
+	}
+	if keys < 2 {
+		return bad
+	}
+	slices.SortFunc(bad[from:], func(a, b batch.ValueError) int { return int(a.Row - b.Row) })
+	// A row is refused once.
+	kept := slices.CompactFunc(bad[from:], func(a, b batch.ValueError) bool { return a.Row == b.Row })
+	return bad[:from+len(kept)]
 }
 
 // Buckets implements connector.Writer: one bucket a table partition.
