@@ -26,6 +26,10 @@ func (s *sink) look(ctx context.Context) error {
 		return fmt.Errorf("looking at the parts of %s: %w", s.location(), err)
 	}
 	s.mu.Lock()
+	if l.identity == s.load.identity && s.bound.def.replicated() {
+		// A replica that has lost its Keeper gives 0.
+		l.blocks = max(l.blocks, s.load.blocks)
+	}
 	s.load = l
 	s.slow.seen(l.most)
 	s.mu.Unlock()
@@ -42,10 +46,12 @@ func (s *sink) mark() (blocks, now int64) {
 
 func (s *server) load(ctx context.Context, d *definition) (load, error) {
 	var l load
-	// Block numbers are of the whole table, or, replicated, of each partition.
+	// Block numbers are of the whole table; of a replicated one they are of each
+	// partition, go with it, and are known late to a replica that lags. Its log, which
+	// all replicas share, has an entry for each block, and for each merge.
 	blocks := "max(m)"
 	if d.replicated() {
-		blocks = "sum(m + 1)"
+		blocks = "(SELECT max(log_max_index) FROM system.replicas WHERE " + s.where() + ")"
 	}
 	identity := "''"
 	if d.identity != "" {

@@ -86,6 +86,12 @@ func (s *sink) publish(ctx context.Context, a connector.Artifact) error {
 
 // send reads a sealed block and inserts it.
 func (s *sink) send(ctx context.Context, a connector.Artifact, path string, again bool) error {
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	id := a.Header.ID.String()
 	block, err := s.readBlock(path, a)
 	if err != nil {

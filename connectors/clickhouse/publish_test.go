@@ -57,7 +57,7 @@ func scriptedSink(t testing.TB, fsys vfs.FS, conn *scriptedConn, d *definition) 
 	}
 	opts := tableOptions{database: "default", table: "events", exactlyOnce: true, connect: time.Minute, request: time.Minute}
 	s := &sink{fs: fsys, opts: opts, staging: st, server: &server{conn: conn, opts: opts, settings: ch.Settings{}},
-		bound: &binding{def: d, method: methodColumn}, used: map[string]bool{}, busy: map[string]chan struct{}{}, reasons: map[string]string{}}
+		bound: &binding{def: d, method: methodColumn}, slots: make(chan struct{}, maxInserts), used: map[string]bool{}, busy: map[string]chan struct{}{}, reasons: map[string]string{}}
 	if d.column(artifactColumn) != nil {
 		if err := s.bound.bindArtifact(d, s.server); err != nil {
 			t.Fatal(err)
@@ -169,6 +169,88 @@ func TestTrialsTakeTurns(t *testing.T) {
 			t.Errorf("%d lanes tried their rows at once", most.Load())
 		}
 	})
+}
+
+// However many lanes publish at once, a few blocks are in memory.
+func TestBlocksInMemoryAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var sending, most atomic.Int64
+		conn := &scriptedConn{prepare: func(context.Context, string) (driver.Batch, error) {
+			most.Store(max(most.Load(), sending.Add(1)))
+			defer sending.Add(-1)
+			<-release
+			return nil, errors.New("over")
+		}}
+		s, a := scriptedSink(t, vfs.NewMem(), conn, &plain)
+		path, _, err := s.staging.find(a.Header.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 * maxInserts {
+			go func() { _ = s.send(t.Context(), a, path, true) }()
+		}
+		synctest.Wait()
+		close(release)
+		synctest.Wait()
+		if most.Load() != maxInserts {
+			t.Errorf("%d blocks were sent at once, want %d", most.Load(), maxInserts)
+		}
+	})
+}
+
+// A replica that has lost its Keeper does not know how many blocks were written: that
+// is no reason to ask a person, and none to send again.
+func TestReplicaWithoutKeeper(t *testing.T) {
+	index := int64(100)
+	conn := &scriptedConn{row: func(query string, dest []any) error {
+		if strings.Contains(query, "system.processes") {
+			*dest[0].(*uint64) = 0
+			return nil
+		}
+		if !strings.Contains(query, "system.replicas") {
+			t.Errorf("asked %s", query)
+		}
+		*dest[0].(*string), *dest[1].(*int64), *dest[2].(*int64), *dest[3].(*int64) = "", index, 1_700_000_000, 1
+		return nil
+	}}
+	d := definition{engine: "ReplicatedMergeTree", window: 1000, columns: []tableColumn{{name: "id", typ: "Int64"}}}
+	s, a := scriptedSink(t, vfs.NewMem(), conn, &d)
+	s.bound.method, s.server.tokens = methodToken, true
+	path, _, err := s.staging.find(a.Header.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	blocks, now := s.mark()
+	h := sealedHead{id: a.Header.ID.String(), rows: 2, partsBefore: blocks, sealedAt: now, columns: []sealedColumn{{name: "id", typ: "Int64"}}}
+	tried := strings.TrimSuffix(path, suffixSealed) + suffixTried
+	if _, err := writeSealed(s.fs, tried, &h, []*column{columnOf(t, types.NewBigInt().NotNull(), "Int64")}, []buffer{{rows: 2, data: make([]byte, 16)}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.fs.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		index int64
+		want  connector.Outcome
+		fails bool
+	}{{100, connector.Sealed, false}, {0, connector.Unknown, true}, {599, connector.Sealed, false}, {600, connector.Unknown, false}} {
+		index = c.index
+		out, err := s.Resolve(t.Context(), []connector.Artifact{a})
+		if out[0] != c.want || (err != nil) != c.fails {
+			t.Errorf("at entry %d of the log the outcome is %s (%v), want %s", index, out[0], err, c.want)
+		}
+	}
+	index = 0
+	if err := s.look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if blocks, _ := s.mark(); blocks != 100 {
+		t.Errorf("the count fell to %d", blocks)
+	}
 }
 
 // What is in a URL is nobody's business when it is refused.

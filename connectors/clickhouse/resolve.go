@@ -120,6 +120,9 @@ func (s *sink) within(ctx context.Context, a connector.Artifact) (connector.Outc
 		return connector.Unknown, fmt.Errorf("looking at the parts of %s: %w", s.location(), err)
 	}
 	d := s.binding().def
+	if d.replicated() && l.blocks == 0 && block.head.partsBefore > 0 {
+		return connector.Unknown, fmt.Errorf("the replica of %s does not know the log of the table at present", s.location())
+	}
 	blocks, seconds := l.blocks-block.head.partsBefore, l.now-block.head.sealedAt
 	switch {
 	case blocks < 0, blocks >= d.window/2:

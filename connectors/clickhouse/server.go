@@ -34,9 +34,14 @@ type server struct {
 	timeZone *types.Zone
 }
 
-// maxConnections bounds the connections of one table: a lane publishes one
-// block at a time, and looks on another.
-const maxConnections = 8
+const (
+	// maxConnections bounds the connections of one table: a lane publishes one
+	// block at a time, and looks on another.
+	maxConnections = 8
+	// maxInserts bounds the blocks that are in memory to be sent, however many lanes
+	// there are, and leaves connections to look on.
+	maxInserts = 4
+)
 
 func connect(ctx context.Context, o tableOptions) (*server, error) {
 	co := &ch.Options{

@@ -27,6 +27,8 @@ type sink struct {
 	bound *binding
 	// load is the table's parts as they were looked at last.
 	load load
+	// slots are taken by blocks that are being sent.
+	slots chan struct{}
 	// busy are the artefacts somebody works on: a look waits for a send.
 	busy map[string]chan struct{}
 	// reasons say why an outcome is unknown.
@@ -57,7 +59,7 @@ func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connecto
 		return nil, err
 	}
 	s := &sink{fs: c.fs, server: srv, table: t, opts: opts, owner: o, staging: st,
-		busy: map[string]chan struct{}{}, used: map[string]bool{}, reasons: map[string]string{}}
+		slots: make(chan struct{}, maxInserts), busy: map[string]chan struct{}{}, used: map[string]bool{}, reasons: map[string]string{}}
 	if err := s.prepare(ctx); err != nil {
 		srv.conn.Close()
 		return nil, err

@@ -1,6 +1,10 @@
 package clickhouse
 
-import "github.com/millrace/millrace/runtime/types"
+import (
+	"strconv"
+
+	"github.com/millrace/millrace/runtime/types"
+)
 
 // typeCase is a pair of types, values that must arrive as they are, and values
 // that must be refused.
@@ -22,6 +26,10 @@ const (
 // typeCases are the pairs that the sink converts, with the bounds of both sides.
 // The texts are ClickHouse's documented output formats.
 func typeCases() []typeCase {
+	keys, keyTexts := []any{nil}, []string{`\N`}
+	for i := range 300 {
+		keys, keyTexts = append(keys, strconv.Itoa(i)), append(keyTexts, strconv.Itoa(i))
+	}
 	str, big, i32 := types.NewString(), types.NewBigInt(), types.NewInt()
 	return []typeCase{
 		{"int8", big, "Int8", []any{-128, 127, 0}, []string{"-128", "127", "0"}, []any{-129, 128, nil}},
@@ -36,6 +44,8 @@ func typeCases() []typeCase {
 		{"int128", big, "Int128", []any{minInt64, -1, maxInt64}, []string{"-9223372036854775808", "-1", "9223372036854775807"}, nil},
 		{"int256", types.NewDecimal(38, 0), "Int256", []any{"-99999999999999999999999999999999999999", "5"}, []string{"-99999999999999999999999999999999999999", "5"}, nil},
 		{"uint256", big, "UInt256", []any{0, maxInt64}, []string{"0", "9223372036854775807"}, []any{-1}},
+		{"int64 of a decimal", types.NewDecimal(38, 0), "Int64", []any{"-9223372036854775808", "9223372036854775807"}, []string{"-9223372036854775808", "9223372036854775807"}, []any{"9223372036854775808", "-9223372036854775809"}},
+		{"uint8 of a decimal", types.NewDecimal(20, 0), "UInt8", []any{"0", "255"}, []string{"0", "255"}, []any{"256", "-1"}},
 		{"nullable", big, "Nullable(Int32)", []any{nil, 7, nil}, []string{`\N`, "7", `\N`}, []any{1 << 31}},
 		{"smallint", types.Simple(types.SmallInt), "UInt8", []any{255}, []string{"255"}, []any{-1, 256}},
 		{"tinyint to float", types.Simple(types.TinyInt), "Float32", []any{-128}, []string{"-128"}, nil},
@@ -54,10 +64,15 @@ func typeCases() []typeCase {
 		{"decimal wide to narrow", types.NewDecimal(38, 4), "Decimal(18, 2)", []any{"9999999999999999.9900"}, []string{"9999999999999999.99"}, []any{"10000000000000000.0000", "0.0010"}},
 		{"decimal 76", types.NewDecimal(38, 2), "Decimal(76, 4)", []any{"-999999999999999999.99"}, []string{"-999999999999999999.99"}, nil},
 		{"decimal of an integer", i32, "Decimal(5, 2)", []any{-999, 999}, []string{"-999", "999"}, []any{1000, -1000}},
+		{"decimal of a bigint", big, "Decimal(20, 1)", []any{minInt64, maxInt64, -1}, []string{"-9223372036854775808", "9223372036854775807", "-1"}, nil},
+		{"decimal of fractions alone", types.NewDecimal(18, 18), "Decimal(9, 9)", []any{"0.999999999000000000", "-0.000000001000000000"}, []string{"0.999999999", "-0.000000001"}, []any{"0.000000000000000001"}},
+		{"decimal without room before the point", types.NewDecimal(18, 0), "Decimal(18, 18)", []any{"0"}, []string{"0"}, []any{"1", "-1", "999999999999999999"}},
 
 		{"string", str, "String", []any{"", "a\x00b", "日本", string(make([]byte, 300))}, nil, []any{nil}},
 		{"low cardinality", str, "LowCardinality(String)", []any{"a", "", "a", "b"}, []string{"a", "", "a", "b"}, []any{nil}},
 		{"low cardinality of NULL", str, "LowCardinality(Nullable(String))", []any{nil, "a", nil, "", "a"}, []string{`\N`, "a", `\N`, "", "a"}, nil},
+		{"low cardinality of many", str, "LowCardinality(Nullable(String))", keys, keyTexts, nil},
+		{"low cardinality at a byte's end", str, "LowCardinality(Nullable(String))", keys[:256], keyTexts[:256], nil},
 		{"low cardinality of fixed", str, "LowCardinality(FixedString(2))", []any{"ab", "cd", "ab"}, []string{"ab", "cd", "ab"}, []any{"abc"}},
 		{"fixed string", str, "FixedString(4)", []any{"abcd", "ab"}, []string{"abcd", `ab\0\0`}, []any{"abcde", "日本"}},
 		{"binary", types.NewBinary(2), "FixedString(2)", []any{"ab"}, []string{"ab"}, nil},
@@ -71,6 +86,7 @@ func typeCases() []typeCase {
 		{"date", types.NewDate(), "Date", []any{"1970-01-01", "2022-01-12", "2149-06-06"}, []string{"1970-01-01", "2022-01-12", "2149-06-06"}, []any{"1969-12-31", "1960-01-01", "2149-06-07", "2150-01-01"}},
 		{"date32", types.NewDate(), "Date32", []any{"1900-01-01", "2299-12-31"}, []string{"1900-01-01", "2299-12-31"}, []any{"1899-12-31", "2300-01-01"}},
 		{"nullable date", types.NewDate(), "Nullable(Date)", []any{nil, "2022-01-12"}, []string{`\N`, "2022-01-12"}, nil},
+		{"array of dates", types.NewArray(types.NewDate()), "Array(Date)", []any{[]any{"2022-01-12", "1970-01-01"}}, []string{"['2022-01-12','1970-01-01']"}, []any{[]any{"1969-12-31"}}},
 		{"datetime", types.NewTimestampLTZ(3), "DateTime('UTC')", []any{"1970-01-01 00:00:00", "2106-02-07 06:28:15"}, []string{"1970-01-01 00:00:00", "2106-02-07 06:28:15"},
 			[]any{"1969-12-31 23:59:59", "2106-02-07 06:28:16", "2020-01-01 00:00:00.999"}},
 		{"datetime64", types.NewTimestampLTZ(3), "DateTime64(3, 'UTC')", []any{"1900-01-01 00:00:00", "2299-12-31 23:59:59.999"}, []string{"1900-01-01 00:00:00.000", "2299-12-31 23:59:59.999"},
@@ -80,6 +96,7 @@ func typeCases() []typeCase {
 		{"wall clock in a zone", types.NewTimestamp(3), "DateTime64(3, 'Asia/Shanghai')", []any{"2022-07-20 17:42:48.129"}, []string{"2022-07-20 17:42:48.129"}, nil},
 		{"instant in a zone", types.NewTimestampLTZ(3), "DateTime64(3, 'Asia/Shanghai')", []any{"2022-07-20 17:42:48.129"}, []string{"2022-07-21 01:42:48.129"}, nil},
 		{"wall clock that is skipped", types.NewTimestamp(0), "DateTime('Europe/Berlin')", []any{"2024-03-31 01:59:59", "2024-03-31 03:00:00"}, []string{"2024-03-31 01:59:59", "2024-03-31 03:00:00"}, []any{"2024-03-31 02:30:00"}},
+		{"wall clock that comes twice", types.NewTimestamp(0), "DateTime('Europe/Berlin')", []any{"2024-10-27 02:30:00"}, []string{"2024-10-27 02:30:00"}, nil},
 
 		{"array", types.NewArray(str), "Array(String)", []any{[]any{}, []any{""}, []any{"a", "b"}}, []string{"[]", "['']", "['a','b']"}, []any{nil, []any{"a", nil}}},
 		{"array of NULL", types.NewArray(types.NewDouble()), "Array(Nullable(Float64))", []any{[]any{1.0, nil}}, []string{"[1,NULL]"}, nil},
