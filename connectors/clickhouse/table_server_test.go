@@ -173,6 +173,9 @@ func TestUpsert(t *testing.T) {
 	publishRows(t, s, w, b, nil, id)
 	id.Sequence = 10
 	publishRows(t, s, w, b, nil, id)
+	// Copies in one block are merged before it is written.
+	id.Sequence = 20
+	publishRows(t, s, w, &batch.Batch{Len: 4, Cols: []batch.Vec{*vec(t, types.NewBigInt(), 1, 2, 2, 2)}}, nil, id)
 	if got := ask(t, "SELECT count() FROM %s FINAL", name); got != "3" {
 		t.Errorf("%s rows", got)
 	}
