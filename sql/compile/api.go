@@ -10,6 +10,7 @@ import (
 	rt "github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/sql/catalog"
 	"github.com/millrace/millrace/sql/diag"
+	"github.com/millrace/millrace/sql/plan"
 	"github.com/millrace/millrace/sql/syntax"
 )
 
@@ -64,6 +65,9 @@ type Options struct {
 	Parallelism int
 	// NoOptimizer leaves the plan as it was bound. Results are the same.
 	NoOptimizer bool
+	// Index, if not nil, takes down what names and expressions mean, and what
+	// was declared, also when there are errors.
+	Index *plan.Index
 }
 
 // Session is what statements leave behind for later ones.

@@ -28,6 +28,9 @@ func Compile(files []Source, opts Options) (*Unit, diag.List) {
 	for _, s := range stmts {
 		c.statement(s)
 	}
+	if opts.Index != nil {
+		opts.Index.Catalog = c.catalog
+	}
 	c.finish()
 	return c.unit, c.diags.Sorted().Dedup()
 }
@@ -111,7 +114,7 @@ func newCompiler(files []Source, opts Options) *compiler {
 	if c.unit.Name == "" && len(files) > 0 {
 		c.unit.Name = strings.TrimSuffix(path.Base(files[len(files)-1].Name), ".sql")
 	}
-	c.binder = &plan.Binder{Catalog: c.catalog, Diags: &c.diags, ReadToNow: opts.Mode == ModeSQL || opts.Mode == ModePreview}
+	c.binder = &plan.Binder{Catalog: c.catalog, Diags: &c.diags, ReadToNow: opts.Mode == ModeSQL || opts.Mode == ModePreview, Index: opts.Index}
 	c.libraries()
 	return c
 }
@@ -345,6 +348,11 @@ func (c *compiler) query(s *syntax.QueryStmt) {
 	if c.opts.Mode != ModeSQL {
 		c.diags.Errorf(diag.CodeSelectInJob, s.Span(), "a job file has no place for the rows of a bare SELECT").
 			WithHelp("write INSERT INTO a table, or run the query with: millrace sql -e")
+		if c.opts.Index != nil { // an editor wants to know its names all the same
+			found := c.diags
+			c.binder.Query(s.Query)
+			c.diags = found
+		}
 		return
 	}
 	out := c.binder.Query(s.Query)

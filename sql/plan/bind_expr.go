@@ -63,6 +63,12 @@ func (eb *exprBinder) bind(e syntax.Expr) expr.Expr {
 		return nil
 	}
 	defer func() { eb.depth-- }()
+	x := eb.bindNode(e)
+	eb.b.Index.expr(e, x)
+	return x
+}
+
+func (eb *exprBinder) bindNode(e syntax.Expr) expr.Expr {
 	switch e := e.(type) {
 	case *syntax.ColumnRef:
 		return eb.column(e)
@@ -139,6 +145,7 @@ func (eb *exprBinder) column(e *syntax.ColumnRef) expr.Expr {
 	if !ok {
 		return nil
 	}
+	eb.b.Index.column(e, c, fields)
 	ref := c.Ref()
 	if eb.spans != nil {
 		eb.spans[ref] = e.Span()

@@ -107,6 +107,7 @@ func (b *Binder) namedTable(n *syntax.Name, ctes []*cte) *Output {
 	}
 	if len(n.Parts) == 1 {
 		if c := findCTE(ctes, name); c != nil {
+			b.Index.name(n.Span(), c.def.Name.Span())
 			return b.expandView("CTE", name, n.Span(), func() *Output {
 				out := b.query(c.def.Query, c.outer)
 				if out == nil {
@@ -128,6 +129,7 @@ func (b *Binder) namedTable(n *syntax.Name, ctes []*cte) *Output {
 		b.unknownTable(n, name, candidates)
 		return nil
 	}
+	b.Index.table(n.Last().Span(), o)
 	switch o := o.(type) {
 	case *catalog.View:
 		return b.expandView("view", name, n.Span(), func() *Output { return b.viewBody(o) })
@@ -171,6 +173,7 @@ func (b *Binder) View(v *catalog.View) bool {
 	if out == nil {
 		return false
 	}
+	b.Index.view(v.Name, out.Columns())
 	seen := map[string]bool{}
 	ok := true
 	for i, c := range out.Columns() {
@@ -230,6 +233,7 @@ func (b *Binder) scanColumns(t *catalog.Table, at diag.Span) *Output {
 	if out.Node == nil {
 		return nil
 	}
+	b.Index.declared(t, out.Columns())
 	if t.Watermark != nil {
 		b.watermark(s, out)
 	}
@@ -316,6 +320,7 @@ func (b *Binder) TypeOf(e syntax.Expr, columns []catalog.Column) (rt.Type, bool)
 	var rel relation
 	for i, c := range columns {
 		rel.cols = append(rel.cols, Column{ID: -1 - i, Name: c.Name, Type: c.Type})
+		b.Index.define(-1-i, c.Span)
 	}
 	bound := b.scalar(e, &scope{rels: []relation{rel}}, "a computed column")
 	if bound == nil {

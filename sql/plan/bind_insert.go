@@ -63,6 +63,7 @@ func (b *Binder) insertTarget(n *syntax.Name) *catalog.Table {
 		b.unknownTable(n, name, b.Catalog.Names())
 		return nil
 	}
+	b.Index.table(n.Last().Span(), o)
 	switch o := o.(type) {
 	case *catalog.View:
 		b.errorf(diag.CodeNotASink, n.Span(), "%q is a view; INSERT writes tables", name).

@@ -82,6 +82,7 @@ func (b *Binder) selectIn(s *syntax.Select, ctes []*cte, order []*syntax.OrderIt
 	} else {
 		node = b.from(s.From, sel.plainScope)
 	}
+	b.Index.scope(s, order, sel.plainScope)
 	if s.Where != nil {
 		node = sel.where(s.Where, node)
 	}
@@ -97,6 +98,7 @@ func (b *Binder) selectIn(s *syntax.Select, ctes []*cte, order []*syntax.OrderIt
 	if sel.out == nil {
 		return nil
 	}
+	b.Index.outputs(sel.out)
 	if s.Distinct {
 		if sel.out = b.distinct(sel.out, s.Span().StartOnly().To(s.Items[0].Span())); sel.out == nil {
 			return nil

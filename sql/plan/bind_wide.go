@@ -148,6 +148,7 @@ func (w *wideBinder) branch(br *syntax.WideBranch) *wideBranch {
 	sel := &selection{b: b, ast: s, plainScope: &scope{}}
 	good := true
 	b.within(br.Label.Name, func() { x.input = b.from(s.From, sel.plainScope) })
+	b.Index.scope(s, nil, sel.plainScope)
 	if s.Where != nil {
 		if p := b.predicate(s.Where, sel.plainScope, "WHERE"); p != nil && x.input != nil {
 			w.refuseClock(p, x.input, s.Where.Span())

@@ -26,6 +26,8 @@ type Binder struct {
 	// Declared are the names that the input declares, also those below the
 	// statement being bound; for messages.
 	Declared map[string]diag.Span
+	// Index, if not nil, takes down what names and expressions mean.
+	Index *Index
 
 	nextID int
 	// origin is the way from the statement to the text being bound, for state
