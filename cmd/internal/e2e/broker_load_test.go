@@ -116,9 +116,10 @@ func (l *brokerLoad) produce(topic string, once bool, opts ...kgo.Opt) {
 }
 
 // transact makes transactions under one id, some of which it aborts.
-func (l *brokerLoad) transact(id string) {
+func (l *brokerLoad) transact(id string, opts ...kgo.Opt) {
 	rng := l.rng(id)
-	c := l.client(kgo.TransactionalID(id))
+	opts = append(opts, kgo.TransactionalID(id))
+	c := l.client(opts...)
 	for l.stop.Err() == nil {
 		if l.tryTransaction(c, rng) && rng.IntN(20) > 0 {
 			l.transactions.Add(1)
@@ -127,7 +128,7 @@ func (l *brokerLoad) transact(id string) {
 		// Either it is not known how it ended, or the next process takes over, now
 		// and then without a word.
 		c.Close()
-		c = l.client(kgo.TransactionalID(id))
+		c = l.client(opts...)
 	}
 	c.Close()
 	l.settleTransactions(id)

@@ -10,6 +10,8 @@
 //	feed_test.go       a producer that keeps appending over crashes
 //	tables_test.go     rows of Parquet tables by xitongsys/parquet-go
 //	oracle_test.go     what must be in the tables, computed by encoding/json
+//	broker_*_test.go   Kafka clients over kills of the server, and the checker of
+//	                   what they saw
 //	*_test.go          the tests, by what they do to the process
 //
 // Tests wait on conditions of the process (control.sock, files, its end) and
