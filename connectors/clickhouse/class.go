@@ -26,10 +26,12 @@ const (
 	classStop
 )
 
-// classes are the server's codes, which are the same in all versions.
+// classes are the server's codes, which are the same in all versions. 242, a table that
+// is read-only, may come between a replica's tries to commit: the one before may have
+// been carried out.
 var classes = map[int32]class{
 	3: classRetry, 159: classUnknown, 164: classRetry, 202: classRetry, 203: classRetry, 209: classUnknown, 216: classRetry, 210: classUnknown,
-	236: classUnknown, 241: classRetry, 242: classRetry, 243: classRetry, 252: classPressure, 254: classRetry, 285: classRetry, 286: classUnknown,
+	236: classUnknown, 241: classRetry, 242: classUnknown, 243: classRetry, 252: classPressure, 254: classRetry, 285: classRetry, 286: classUnknown,
 	319: classUnknown, 394: classUnknown, 425: classUnknown, 999: classUnknown,
 
 	16: classSchema, 20: classSchema, 33: classSchema, 60: classSchema, 81: classSchema, 131: classSchema, 218: classSchema, 349: classSchema,

@@ -261,12 +261,12 @@ func (s *sink) failed(ctx context.Context, a connector.Artifact, path string, b 
 	}
 	s.mu.Unlock()
 	wrapped := &serverError{err: err, class: class, table: s.location()}
-	if again || !sent && class == classUnknown && !isAnswer(err) && ctx.Err() != nil {
+	refused := class == classData || class == classSchema
+	if again && !(refused && s.gone(ctx, a)) || !sent && class == classUnknown && !isAnswer(err) && ctx.Err() != nil {
 		// What the first try did is not known: a refusal of the second says
 		// nothing of the first. Invariant 3.
 		return wrapped
 	}
-	refused := class == classData || class == classSchema
 	if sent && (class == classUnknown || s.binding().def.views > 0) {
 		// A view may fail after the table has taken the block.
 		return wrapped
@@ -284,6 +284,17 @@ func (s *sink) failed(ctx context.Context, a connector.Artifact, path string, b 
 		s.mu.Unlock()
 	}
 	return fmt.Errorf("%w: %w", connector.ErrRefused, wrapped)
+}
+
+// gone reports for certain that a block which was sent is not in the table and will not
+// come: its queries are over, and none of its rows is there.
+func (s *sink) gone(ctx context.Context, a connector.Artifact) bool {
+	// Of several servers another one than is asked may still work on it.
+	if len(s.opts.addr.hosts) > 1 || !s.binding().countable() || s.end(ctx, a.Header.ID.String(), false) != nil {
+		return false
+	}
+	n, err := s.count(ctx, a)
+	return err == nil && n == 0
 }
 
 func isAnswer(err error) bool {

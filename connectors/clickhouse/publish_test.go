@@ -253,6 +253,62 @@ func TestReplicaWithoutKeeper(t *testing.T) {
 	}
 }
 
+// A block that was sent before and is refused now is bad if none of its rows is there:
+// else the lane would try it for ever. Without a way to count, nobody can say.
+func TestRefusedAtASecondTry(t *testing.T) {
+	for name, c := range map[string]struct {
+		rows    uint64
+		column  bool
+		code    int32
+		refused bool
+	}{
+		"not there":      {0, true, 469, true},
+		"another table":  {0, true, 16, true},
+		"there":          {2, true, 469, false},
+		"not to be told": {0, false, 469, false},
+		"for now":        {0, true, 241, false},
+		"read-only":      {0, true, 242, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fsys := vfs.NewMem()
+			conn := &scriptedConn{
+				prepare: func(context.Context, string) (driver.Batch, error) { return nil, &ch.Exception{Code: c.code} },
+				row: func(query string, dest []any) error {
+					n := c.rows
+					if strings.Contains(query, "system.processes") {
+						n = 0
+					}
+					*dest[0].(*uint64) = n
+					return nil
+				},
+			}
+			d := plain
+			if !c.column {
+				d.columns = d.columns[:1]
+			}
+			s, a := scriptedSink(t, fsys, conn, &d)
+			path, _, err := s.staging.find(a.Header.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if path, err = s.staging.mark(path, suffixSealed, suffixTried); err != nil {
+				t.Fatal(err)
+			}
+			err = s.send(t.Context(), a, path, true)
+			if err == nil || errors.Is(err, connector.ErrRefused) != c.refused {
+				t.Errorf("the second try: %v", err)
+			}
+			want := suffixTried
+			if c.refused {
+				want = suffixSealed
+			}
+			if _, state, err := s.staging.find(a.Header.ID); err != nil || state != want {
+				t.Errorf("the block is %q (%v), want %q", state, err, want)
+			}
+		})
+	}
+}
+
 // What is in a URL is nobody's business when it is refused.
 func TestRefusedURLsKeepTheirSecrets(t *testing.T) {
 	for _, url := range []string{
