@@ -12,7 +12,7 @@ EVENTS      ?= 20000
 
 export CGO_ENABLED = 0
 
-.PHONY: help build demo test test-services torture race slt fuzz bench lint fmt docs verify
+.PHONY: help build demo test test-services torture race slt fuzz bench lint fmt docs verify oracle
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,10 @@ test-services: build ## tests against readers and servers that are not ours
 
 torture: build ## the long runs: hundreds of kills, every bit flipped, hours of fuzz
 	MILLRACE_TORTURE=1 $(GO) test -timeout 0 -count=1 -v -run 'Torture|Kill|Flip|Flood' ./...
+
+oracle: ## ask the real Flink (needs a JDK 17 and Maven) and store its answers beside the SQL tests
+	MILLRACE_ORACLE_RENEW=1 $(GO) test -count=1 -timeout 30m -v -tags services -run TestStoredAnswersAreFlinks ./sql/flinktest/
+	MILLRACE_ORACLE_COVERAGE=1 $(GO) test -count=1 ./sql/flinktest/
 
 race: ## the race detector over the packages that share memory
 	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./runtime/... ./storage/... ./jobs/...

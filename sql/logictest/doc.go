@@ -45,5 +45,6 @@
 // is late; its table has one partition.
 //
 // Rows come out of an [Executor]. [Direct] is the one of this package: a plain
-// in-process evaluation, the reference that the engine is compared with.
+// in-process evaluation, the reference that the engine is compared with; [Engine]
+// is the engine itself.
 package logictest

@@ -30,14 +30,14 @@ func TestMutatedQueriesAgree(t *testing.T) {
 
 // TestMutatedQueriesOnEngine compares the direct evaluation with the engine.
 func TestMutatedQueriesOnEngine(t *testing.T) {
-	e := &onEngine{}
+	e := &Engine{}
 	mutatedQueries(t, 4712, 60, func(w Way) Executor {
 		if w.Name == "straight" {
 			return Direct{}
 		}
 		return e
 	})
-	t.Logf("%d runs on the engine, %d crashes", e.runs, e.crashes)
+	t.Logf("%d runs on the engine, %d crashes", e.Runs, e.Crashes)
 }
 
 func mutatedQueries(t *testing.T, seed uint64, rounds int, executor func(Way) Executor) {

@@ -473,7 +473,7 @@ func (b *Binder) unnest(left Node, u *syntax.Unnest, outer bool, sc *scope) Node
 		return nil
 	}
 	if u.Ordinality {
-		elems = append(elems, rt.Field{Name: "ORDINALITY", Type: rt.NewBigInt().NotNull()})
+		elems = append(elems, rt.Field{Name: "ORDINALITY", Type: rt.NewInt().NotNull()})
 	}
 	if u.Alias != nil && len(u.Alias.Columns) > 0 {
 		if len(u.Alias.Columns) != len(elems) {

@@ -73,7 +73,23 @@ func bindArith(op byte, args []Arg) (Bound, error) {
 		ret := decimalResult(op, a, b)
 		return Bound{Params: []types.Type{a, b}, Return: ret.WithNullable(nullable), Kernel: decimalArith(op, a, b, ret)}, nil
 	}
+	if op == '%' && t.IsInteger() && args[1].Type.IsInteger() && args[1].Type.Kind < t.Kind {
+		// A remainder is less than the divisor, whose type Flink gives it.
+		return Bound{Params: []types.Type{t, t}, Return: args[1].Type.WithNullable(nullable), Kernel: remainder}, nil
+	}
 	return Bound{Params: []types.Type{t, t}, Return: t.WithNullable(nullable), Kernel: numArith(op, t)}, nil
+}
+
+// remainder gives the remainder of integers in a type narrower than theirs.
+func remainder(ctx *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
+	for _, i := range sel {
+		a, b := args[0].Int64(int(i)), args[1].Int64(int(i))
+		if b == 0 {
+			ctx.Fail(out, i, batch.CodeDivisionByZero, "%d %% 0", a)
+			continue
+		}
+		out.SetInt64(int(i), a%b)
+	}
 }
 
 func decimalResult(op byte, a, b types.Type) types.Type {

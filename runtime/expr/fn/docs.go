@@ -58,6 +58,10 @@ func writeFunction(b *strings.Builder, f *Function) {
 	}
 }
 
+// SQL is an example of f as SQL writes it: some declarations take keywords as
+// strings.
+func (f *Function) SQL(ex Example) string { return sqlSpelling(f, ex.SQL) }
+
 // sqlSpelling turns a call by operator or keyword name into the way SQL writes
 // it where the declaration takes keywords as strings.
 func sqlSpelling(f *Function, s string) string {
@@ -84,6 +88,12 @@ func sqlSpelling(f *Function, s string) string {
 		return x + " " + not + "IN (" + list + ")"
 	case "OVERLAY":
 		return strings.Replace(strings.Replace(strings.Replace(s, ", ", " PLACING ", 1), ", ", " FROM ", 1), ", ", " FOR ", 1)
+	case "TRIM":
+		if in, ok := strings.CutPrefix(s, "TRIM("); ok {
+			if text, chars, ok := strings.Cut(strings.TrimSuffix(in, ")"), ", "); ok {
+				return "TRIM(BOTH " + chars + " FROM " + text + ")"
+			}
+		}
 	case "POSITION":
 		return strings.Replace(s, ", ", " IN ", 1)
 	case "CEIL", "FLOOR":

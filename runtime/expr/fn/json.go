@@ -37,8 +37,8 @@ func jsonFunctions() []*Function {
 			"The object or array at a path of a JSON text, as compact JSON text. A scalar is an error without a wrapper. Empty and error give NULL unless clauses say otherwise.",
 			bindJSONQuery, Example{`JSON_QUERY('{"a": {"b": [1, 2]}}', '$.a')`, `{"b":[1,2]}`}, Example{`JSON_QUERY('{"a": 1}', '$.a')`, "NULL"},
 			Example{`JSON_QUERY('{"a": 1}', '$.a', 'CONDITIONAL', 'NULL', 'NULL')`, "[1]"}),
-		f("JSON_EXISTS", []string{"JSON_EXISTS(s, path [TRUE | FALSE | UNKNOWN | ERROR ON ERROR])"}, "TRUE if the path selects something of a JSON text. No JSON text gives FALSE unless ON ERROR says otherwise.",
-			bindJSONExists, Example{`JSON_EXISTS('{"a": null}', '$.a')`, "TRUE"}, Example{`JSON_EXISTS('{"a": 1}', '$.b')`, "FALSE"}),
+		f("JSON_EXISTS", []string{"JSON_EXISTS(s, path [TRUE | FALSE | UNKNOWN | ERROR ON ERROR])"}, "TRUE if the path selects something of a JSON text, other than null. No JSON text gives FALSE unless ON ERROR says otherwise.",
+			bindJSONExists, Example{`JSON_EXISTS('{"a": null}', '$.a')`, "FALSE"}, Example{`JSON_EXISTS('{"a": 1}', '$.b')`, "FALSE"}),
 		f("JSON_STRING", []string{"JSON_STRING(v)"}, "Any value as JSON text. Times are strings in ISO form, bytes are Base64; NULL gives NULL.", bindJSONString,
 			Example{"JSON_STRING(1)", "1"}, Example{"JSON_STRING('a\"b')", `"a\"b"`}, Example{"JSON_STRING(ARRAY[1, NULL])", "[1,null]"}, Example{"JSON_STRING(MAP['k', TRUE])", `{"k":true}`}),
 		is,
@@ -286,7 +286,10 @@ func bindJSONExists(args []Arg) (Bound, error) {
 		acc := jsonAccess{path: path}
 		docs := ctx.jsonDocs(args[0])
 		for _, i := range sel {
-			_, st := acc.row(ctx, docs, args, i, out)
+			found, st := acc.row(ctx, docs, args, i, out)
+			if st == jsonOK && len(found) == 1 && docs.nodes[found[0]].kind == jsonNull {
+				continue
+			}
 			switch {
 			case st == jsonOK || st == jsonError && onError == "TRUE":
 				out.Bools.Set(int(i))

@@ -146,11 +146,8 @@ func ceilFloor(name string, aliases []string, up bool) *Function {
 		case types.Null:
 			t, ret = tInt, tInt
 		case types.Decimal:
-			// One digit more for the carry, as Flink types it.
-			ret = types.NewDecimal(min(types.MaxPrecision, t.Precision-t.Scale+1), 0)
-			if t.Scale == 0 {
-				ret = t
-			}
+			// As Flink types it; the carry has room where there was a fraction.
+			ret = types.NewDecimal(t.Precision, 0)
 		}
 		return Bound{Params: []types.Type{t}, Return: ret.WithNullable(anyNullable(args)), Kernel: roundKernel(t, ret, 0, func(d types.Decimal128, s, n int) (types.Decimal128, bool) {
 			return ceilDecimal(d, s, up), true

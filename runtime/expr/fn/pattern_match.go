@@ -13,8 +13,8 @@ import (
 )
 
 func patternFunctions() []*Function {
-	like := str("LIKE", "s LIKE pattern [ESCAPE c]", "TRUE if the whole of s matches: % stands for any characters, _ for one. \\ (or the ESCAPE character) before %, _ or itself takes it literally.",
-		bindLike, Example{"'abc' LIKE 'a%'", "TRUE"}, Example{"LIKE('a_c', 'a\\_c')", "TRUE"}, Example{"LIKE('abc', 'a\\_c')", "FALSE"}, Example{"LIKE('10%', '10!%', '!')", "TRUE"}, Example{"'日本' LIKE '_本'", "TRUE"})
+	like := str("LIKE", "s LIKE pattern [ESCAPE c]", "TRUE if the whole of s matches: % stands for any characters, _ for one. The ESCAPE character before %, _ or itself takes it literally; without ESCAPE nothing does.",
+		bindLike, Example{"'abc' LIKE 'a%'", "TRUE"}, Example{"LIKE('a_c', 'a\\_c')", "FALSE"}, Example{"LIKE('abc', 'a\\_c')", "FALSE"}, Example{"LIKE('10%', '10!%', '!')", "TRUE"}, Example{"'日本' LIKE '_本'", "TRUE"})
 	like.Infix, like.Category = true, CatComparison
 	return []*Function{
 		like,
@@ -22,8 +22,8 @@ func patternFunctions() []*Function {
 			Example{"REGEXP('abc', 'b.')", "TRUE"}, Example{"REGEXP('abc', '^b')", "FALSE"}),
 		str("REGEXP_EXTRACT", "REGEXP_EXTRACT(s, pattern [, group])", "The part of s that matches the RE2 pattern, or a group of it (0, the whole, when left out); NULL if nothing matches.",
 			bindRegexp("REGEXP_EXTRACT", tString, 2, 3, regexpExtract), Example{"REGEXP_EXTRACT('foothebar', 'foo(.*?)(bar)', 2)", "bar"}, Example{"REGEXP_EXTRACT('x', 'y')", "NULL"}),
-		str("REGEXP_REPLACE", "REGEXP_REPLACE(s, pattern, replacement)", "Every match of the RE2 pattern replaced; $1 in the replacement is group 1, \\$ a dollar sign.",
-			bindRegexp("REGEXP_REPLACE", notNullString, 3, 3, regexpReplace), Example{"REGEXP_REPLACE('foobar', 'oo|ar', '')", "fb"}, Example{"REGEXP_REPLACE('2024-05', '(\\d+)-(\\d+)', '$2/$1')", "05/2024"}),
+		str("REGEXP_REPLACE", "REGEXP_REPLACE(s, pattern, replacement)", "Every match of the RE2 pattern replaced. The replacement is taken literally: $1 stands for itself.",
+			bindRegexp("REGEXP_REPLACE", notNullString, 3, 3, regexpReplace), Example{"REGEXP_REPLACE('foobar', 'oo|ar', '')", "fb"}, Example{"REGEXP_REPLACE('2024-05', '(\\d+)-(\\d+)', '$2/$1')", "$2/$1"}),
 		str("REGEXP_COUNT", "REGEXP_COUNT(s, pattern)", "Number of matches of the RE2 pattern in s that do not overlap.", bindRegexp("REGEXP_COUNT", tInt.NotNull(), 2, 2, regexpCount),
 			Example{"REGEXP_COUNT('abc123xyz456', '\\d')", "6"}, Example{"REGEXP_COUNT('abcd', 'z')", "0"}),
 		str("REGEXP_INSTR", "REGEXP_INSTR(s, pattern)", "Position of the first match of the RE2 pattern, counted from 1 in code points; 0 if nothing matches.", bindRegexp("REGEXP_INSTR", tInt.NotNull(), 2, 2, regexpInstr),
@@ -46,8 +46,8 @@ type likeMatcher struct {
 
 var errEscape = errors.New("the escape character must be followed by %, _ or itself")
 
-// compileLike reads a pattern. With an explicit escape character, a stray one
-// is an error; a stray backslash without one is a backslash.
+// compileLike reads a pattern. Only an explicit escape character is one (in Flink
+// as here a backslash is a character like others); a stray one is an error.
 func compileLike(p []byte, escape rune, explicit bool) (*likeMatcher, error) {
 	m := &likeMatcher{}
 	cur := []rune{}
@@ -56,15 +56,13 @@ func compileLike(p []byte, escape rune, explicit bool) (*likeMatcher, error) {
 		r, n := utf8.DecodeRune(p)
 		p = p[n:]
 		switch {
-		case r == escape:
+		case explicit && r == escape:
 			next, w := utf8.DecodeRune(p)
 			if len(p) > 0 && (next == '%' || next == '_' || next == escape) {
 				cur = append(cur, next)
 				p = p[w:]
-			} else if explicit {
-				return nil, errEscape
 			} else {
-				cur = append(cur, r)
+				return nil, errEscape
 			}
 		case r == '%':
 			m.parts = append(m.parts, cur)
@@ -337,49 +335,6 @@ func regexpExtract(_ *Context, re *pattern, args []*batch.Vec, i int32, out *bat
 	out.PutBytes(int(i), s[loc[2*group]:loc[2*group+1]])
 }
 
-func regexpReplace(ctx *Context, re *pattern, args []*batch.Vec, i int32, out *batch.Vec) {
-	r := text(args[2], i)
-	s := text(args[0], i)
-	if bytes.IndexByte(r, '$') < 0 && bytes.IndexByte(r, '\\') < 0 {
-		out.PutBytes(int(i), re.ReplaceAllLiteral(s, r))
-		return
-	}
-	t, ok := javaReplacement(r, re.NumSubexp())
-	if !ok {
-		ctx.Fail(out, i, batch.CodeArgument, "replacement %s names a group that the pattern lacks", quote(r))
-		return
-	}
-	out.PutBytes(int(i), re.ReplaceAll(s, t))
-}
-
-// javaReplacement translates $1 and \$ to Go's ${1} and $$.
-func javaReplacement(r []byte, groups int) ([]byte, bool) {
-	var t []byte
-	for k := 0; k < len(r); k++ {
-		switch c := r[k]; {
-		case c == '\\' && k+1 < len(r):
-			k++
-			if r[k] == '$' {
-				t = append(t, '$')
-			}
-			t = append(t, r[k])
-		case c == '$':
-			n, j := 0, k+1
-			// As Java: further digits belong to the number while such a group exists.
-			for j < len(r) && r[j] >= '0' && r[j] <= '9' && (j == k+1 || n*10+int(r[j]-'0') <= groups) {
-				n = n*10 + int(r[j]-'0')
-				j++
-			}
-			if j == k+1 || n > groups {
-				return nil, false
-			}
-			t = append(t, "${"...)
-			t = append(t, itoa(n)...)
-			t = append(t, '}')
-			k = j - 1
-		default:
-			t = append(t, c)
-		}
-	}
-	return t, true
+func regexpReplace(_ *Context, re *pattern, args []*batch.Vec, i int32, out *batch.Vec) {
+	out.PutBytes(int(i), re.ReplaceAllLiteral(text(args[0], i), text(args[2], i)))
 }

@@ -57,11 +57,11 @@ func TestLikeAgainstRegexp(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	var texts, pats []string
 	for i := 0; i < 3000; i++ {
-		texts = append(texts, draw(r, []string{"a", "b", "日", "%", "_"}, r.IntN(7)))
-		pats = append(pats, draw(r, []string{"a", "b", "日", "%", "_", `\%`, `\_`, "%"}, r.IntN(6)))
+		texts = append(texts, draw(r, []string{"a", "b", "日", "%", "_", `\`}, r.IntN(7)))
+		pats = append(pats, draw(r, []string{"a", "b", "日", "%", "_", `!%`, `!_`, `\`, "%"}, r.IntN(6)))
 	}
 	out := make([]batch.Vec, 1)
-	textProgram(t, "s LIKE p").Eval(expr.NewContext(nil, 0), textBatch(texts, pats), nil, out)
+	textProgram(t, "LIKE(s, p, '!')").Eval(expr.NewContext(nil, 0), textBatch(texts, pats), nil, out)
 	for i := range texts {
 		re := "(?s)^"
 		escaped := false
@@ -69,14 +69,14 @@ func TestLikeAgainstRegexp(t *testing.T) {
 			switch {
 			case escaped:
 				re, escaped = re+regexp.QuoteMeta(string(c)), false
-			case c == '\\':
+			case c == '!':
 				escaped = true
 			case c == '%':
 				re += ".*"
 			case c == '_':
 				re += "."
 			default:
-				re += string(c)
+				re += regexp.QuoteMeta(string(c))
 			}
 		}
 		if want := regexp.MustCompile(re + "$").MatchString(texts[i]); out[0].Bool(i) != want {

@@ -23,7 +23,7 @@ func moreStrings() []*Function {
 		affix("STARTSWITH", "starts", bytes.HasPrefix, Example{"STARTSWITH('hello', 'he')", "TRUE"}, Example{"STARTSWITH('hello', '')", "TRUE"}),
 		affix("ENDSWITH", "ends", bytes.HasSuffix, Example{"ENDSWITH('hello', 'lo')", "TRUE"}, Example{"ENDSWITH('hello', 'he')", "FALSE"}),
 		trimFn("BTRIM", "both ends", true, true, Example{"BTRIM('  a b ')", "a b"}, Example{"BTRIM('xxaxx', 'x')", "a"}),
-		str("ASCII", "ASCII(s)", "Code point of the first character; 0 for the empty string.", fixed("ASCII", tInt.NotNull(), 0, asciiKernel, pString),
+		str("ASCII", "ASCII(s)", "First byte of the text in UTF-8, from -128 to 127: below 0 where the first character is not of ASCII; 0 for the empty string.", fixed("ASCII", tInt.NotNull(), 0, asciiKernel, pString),
 			Example{"ASCII('abc')", "97"}, Example{"ASCII('')", "0"}),
 		str("SPLIT", "SPLIT(s, sep)", "The parts of s between separators as an ARRAY; empty parts stay. The characters of s if sep is empty.",
 			fixed("SPLIT", types.NewArray(tString).NotNull(), 0, splitKernel, pString, pString),
@@ -125,8 +125,7 @@ func asciiKernel(_ *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
 	for _, i := range sel {
 		out.I32[i] = 0
 		if s := text(args[0], i); len(s) > 0 {
-			r, _ := utf8.DecodeRune(s)
-			out.I32[i] = r
+			out.I32[i] = int32(int8(s[0]))
 		}
 	}
 }

@@ -61,12 +61,12 @@ func stringFunctions() []*Function {
 		substringFn(),
 		str("LEFT", "LEFT(s, n)", "The first n code points; empty for negative n.", fixed("LEFT", notNullString, 0, leftRight(true), pString, pInt), Example{"LEFT('日本語', 2)", "日本"}, Example{"LEFT('abc', -1)", ""}),
 		str("RIGHT", "RIGHT(s, n)", "The last n code points; empty for negative n.", fixed("RIGHT", notNullString, 0, leftRight(false), pString, pInt), Example{"RIGHT('abc', 2)", "bc"}, Example{"RIGHT('abc', -1)", ""}),
-		str("REPLACE", "REPLACE(s, from, to)", "Every occurrence of from replaced by to; unchanged when from is empty.", fixed("REPLACE", notNullString, 0, replace, pString, pString, pString),
+		str("REPLACE", "REPLACE(s, from, to)", "Every occurrence of from replaced by to. An empty from is found before each character and at the end.", fixed("REPLACE", notNullString, 0, replace, pString, pString, pString),
 			Example{"REPLACE('hello world', 'world', 'flink')", "hello flink"}, Example{"REPLACE('ababab', 'abab', 'z')", "zab"}),
 		str("POSITION", "POSITION(part IN s)", "Position of the first occurrence of part in s, counted from 1 in code points; 0 if there is none.",
 			fixed("POSITION", tInt.NotNull(), 0, locate(0, 1), pString, pString), Example{"POSITION('本', '日本語')", "2"}, Example{"POSITION('x', 'abc')", "0"}),
 		str("INSTR", "INSTR(s, part)", "Position of the first occurrence of part in s, counted from 1; 0 if there is none.", fixed("INSTR", tInt.NotNull(), 0, locate(1, 0), pString, pString), Example{"INSTR('abcabc', 'bc')", "2"}),
-		str("LOCATE", "LOCATE(part, s [, start])", "Position of the first occurrence of part in s at or after start, counted from 1; 0 if there is none.",
+		str("LOCATE", "LOCATE(part, s [, start])", "Position of the first occurrence of part in s at or after start, counted from 1; 0 if there is none. A start before 1 is 1. Nothing, as a part, stands at 1.",
 			fixed("LOCATE", tInt.NotNull(), 1, locate(0, 1), pString, pString, pInt), Example{"LOCATE('bc', 'abcabc')", "2"}, Example{"LOCATE('bc', 'abcabc', 3)", "5"}),
 		pad("LPAD", true, Example{"LPAD('hi', 4, '??')", "??hi"}, Example{"LPAD('hi', 1, '??')", "h"}),
 		pad("RPAD", false, Example{"RPAD('hi', 5, 'xy')", "hixyx"}, Example{"RPAD('hi', -1, 'x')", "NULL"}),
@@ -319,7 +319,17 @@ func replace(_ *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
 	for _, i := range sel {
 		s, from, to := text(args[0], i), text(args[1], i), text(args[2], i)
 		out.BeginBytes(int(i))
-		for len(from) > 0 {
+		if len(from) == 0 {
+			for len(s) > 0 {
+				_, n := utf8.DecodeRune(s)
+				out.Data = append(append(out.Data, to...), s[:n]...)
+				s = s[n:]
+			}
+			out.Data = append(out.Data, to...)
+			out.EndBytes()
+			continue
+		}
+		for {
 			k := bytes.Index(s, from)
 			if k < 0 {
 				break
@@ -339,10 +349,14 @@ func locate(part, in int) Kernel {
 			s, p := text(args[in], i), text(args[part], i)
 			start := int64(1)
 			if len(args) > 2 {
-				start = args[2].Int64(int(i))
+				start = max(args[2].Int64(int(i)), 1)
 			}
 			out.I32[i] = 0
-			if start < 1 || start > int64(utf8.RuneCount(s))+1 {
+			if len(p) == 0 {
+				out.I32[i] = 1
+				continue
+			}
+			if start > int64(utf8.RuneCount(s))+1 {
 				continue
 			}
 			from := runeAt(s, start-1)

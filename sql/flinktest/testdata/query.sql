@@ -1,0 +1,164 @@
+-- Joins, sub-queries, set operations, aggregates: NULL keys and duplicates in each.
+
+CREATE TABLE l (id INT, k INT, s STRING) WITH ('connector' = 'given')
+
+CREATE TABLE r (id INT, k INT, d DECIMAL(10, 2)) WITH ('connector' = 'given')
+
+CREATE TABLE n (g STRING, x INT, y DOUBLE, z DECIMAL(10, 2), b BOOLEAN) WITH ('connector' = 'given')
+
+CREATE TABLE e (x INT) WITH ('connector' = 'given')
+
+CREATE TABLE nested (id INT, a ARRAY<INT>, m MAP<STRING, INT>, ro ROW<p INT, q STRING>, ar ARRAY<ROW<u INT, w STRING>>) WITH ('connector' = 'given')
+
+INSERT INTO l VALUES (1, 10, 'a'), (2, 20, 'b'), (3, CAST(NULL AS INT), 'c'), (4, 10, 'd'), (5, 50, CAST(NULL AS STRING))
+
+INSERT INTO r VALUES (1, 10, 1.50), (2, 10, 2.50), (3, CAST(NULL AS INT), 3.50), (4, 40, 4.50)
+
+INSERT INTO n VALUES ('a', 1, 1.5, 1.10, TRUE), ('a', 2, CAST(NULL AS DOUBLE), 2.20, FALSE), ('a', CAST(NULL AS INT), 2.5, CAST(NULL AS DECIMAL(10, 2)), TRUE),
+  ('b', CAST(NULL AS INT), CAST(NULL AS DOUBLE), CAST(NULL AS DECIMAL(10, 2)), CAST(NULL AS BOOLEAN)), (CAST(NULL AS STRING), 5, 0.5, 3.35, TRUE), (CAST(NULL AS STRING), 5, 0.5, 3.35, FALSE)
+
+INSERT INTO nested VALUES (1, ARRAY[1, 2, 2], MAP['a', 1, 'b', 2], ROW(7, 'x'), ARRAY[ROW(1, 'p'), ROW(2, 'q')]), (2, ARRAY[5], MAP['c', 3], ROW(8, 'y'), ARRAY[ROW(3, 'r')])
+
+SELECT l.id, r.id FROM l JOIN r ON l.k = r.k
+
+SELECT l.id, r.id, d FROM l LEFT JOIN r ON l.k = r.k
+
+SELECT l.id, r.id FROM l RIGHT JOIN r ON l.k = r.k
+
+SELECT l.id, r.id FROM l FULL JOIN r ON l.k = r.k
+
+SELECT l.id, r.id FROM l LEFT JOIN r ON l.k = r.k AND r.d > 2
+
+SELECT l.id, r.id FROM l LEFT JOIN r ON l.k = r.k WHERE r.d > 2
+
+SELECT l.id, r.id FROM l CROSS JOIN r WHERE l.id < 3 AND r.id < 3
+
+SELECT l.id, r.id FROM l JOIN r ON l.k IS NOT DISTINCT FROM r.k
+
+SELECT k, l.id FROM l JOIN r USING (k)
+
+SELECT id, s FROM l WHERE k IN (SELECT k FROM r)
+
+SELECT id, s FROM l WHERE k NOT IN (SELECT k FROM r)
+
+SELECT id, s FROM l WHERE k NOT IN (SELECT k FROM r WHERE k IS NOT NULL)
+
+SELECT id FROM l WHERE k NOT IN (SELECT x FROM e)
+
+SELECT id FROM l WHERE EXISTS (SELECT 1 FROM r WHERE r.k = l.k)
+
+SELECT id FROM l WHERE NOT EXISTS (SELECT 1 FROM r WHERE r.k = l.k)
+
+SELECT id FROM l WHERE EXISTS (SELECT 1 FROM r WHERE r.k = l.k AND r.id > l.id)
+
+SELECT id, (SELECT MAX(d) FROM r WHERE r.k = l.k) FROM l
+
+SELECT id, (SELECT COUNT(*) FROM r WHERE r.k = l.k) FROM l
+
+SELECT id FROM l WHERE k > (SELECT AVG(k) FROM r)
+
+SELECT k FROM l UNION SELECT k FROM r
+
+SELECT k FROM l UNION ALL SELECT k FROM r
+
+SELECT k FROM l INTERSECT SELECT k FROM r
+
+SELECT k FROM l INTERSECT ALL SELECT k FROM r
+
+SELECT k FROM l EXCEPT SELECT k FROM r
+
+SELECT k FROM l EXCEPT ALL SELECT k FROM r
+
+SELECT g, COUNT(*), COUNT(x), SUM(x), AVG(x), MIN(x), MAX(x) FROM n GROUP BY g
+
+SELECT g, SUM(y), AVG(y), MIN(y), MAX(y), SUM(z), AVG(z), MIN(z), MAX(z) FROM n GROUP BY g
+
+SELECT g, COUNT(DISTINCT x), SUM(DISTINCT x), COUNT(DISTINCT b) FROM n GROUP BY g
+
+SELECT g, COUNT(*) FILTER (WHERE b), SUM(x) FILTER (WHERE x > 1) FROM n GROUP BY g
+
+SELECT COUNT(*), COUNT(x), SUM(x), AVG(x), MIN(x), MAX(x) FROM e
+
+SELECT x, COUNT(*) FROM e GROUP BY x
+
+SELECT STDDEV_POP(x), STDDEV_SAMP(x), VAR_POP(x), VAR_SAMP(x) FROM n
+
+SELECT STDDEV_POP(z), STDDEV_SAMP(z), VAR_POP(y), VAR_SAMP(y) FROM n
+
+SELECT g, STDDEV_SAMP(y), VAR_POP(y) FROM n GROUP BY g
+
+SELECT MIN(g), MAX(g), MIN(b), MAX(b) FROM n
+
+SELECT LISTAGG(g), LISTAGG(g, '|') FROM n
+
+SELECT g, LISTAGG(DISTINCT g) FROM n GROUP BY g
+
+SELECT DISTINCT g, x FROM n
+
+SELECT g, x, COUNT(*) FROM n GROUP BY GROUPING SETS ((g, x), (g), ())
+
+SELECT g, x, SUM(x), GROUPING(g), GROUPING_ID(g, x) FROM n GROUP BY ROLLUP (g, x)
+
+SELECT g, b, COUNT(*) FROM n GROUP BY CUBE (g, b)
+
+SELECT g, SUM(x) FROM n GROUP BY g HAVING SUM(x) > 3
+
+SELECT g, x FROM n ORDER BY x, g
+
+SELECT g, x FROM n ORDER BY x DESC, g DESC
+
+SELECT id, k FROM l ORDER BY id LIMIT 2
+
+SELECT id, k FROM l ORDER BY id LIMIT 2 OFFSET 1
+
+SELECT id, x FROM nested CROSS JOIN UNNEST(a) AS t(x)
+
+SELECT id, key1, val1 FROM nested CROSS JOIN UNNEST(m) AS t(key1, val1)
+
+SELECT id, u, w FROM nested CROSS JOIN UNNEST(ar) AS t(u, w)
+
+SELECT id, x, o FROM nested CROSS JOIN UNNEST(a) WITH ORDINALITY AS t(x, o)
+
+SELECT id, a[1], a[3], m['a'], nested.ro.q, CARDINALITY(ar), ar[2].w FROM nested
+
+SELECT id, k, ROW_NUMBER() OVER (PARTITION BY k ORDER BY id) AS rn FROM l
+
+SELECT id, k, SUM(id) OVER (PARTITION BY k ORDER BY id) AS su, COUNT(*) OVER (PARTITION BY k) AS c FROM l
+
+SELECT * FROM (SELECT id, k, ROW_NUMBER() OVER (PARTITION BY k ORDER BY id DESC) AS rn FROM l) WHERE rn = 1
+
+SELECT id, RANK() OVER (ORDER BY k) AS ra, DENSE_RANK() OVER (ORDER BY k) AS de FROM l
+
+SELECT id, LAG(id) OVER (ORDER BY id) AS la, LEAD(id, 2) OVER (ORDER BY id) AS le FROM l
+
+SELECT id, FIRST_VALUE(s) OVER (PARTITION BY k ORDER BY id) AS fi, LAST_VALUE(s) OVER (PARTITION BY k ORDER BY id) AS la FROM l
+
+WITH q AS (SELECT k, COUNT(*) AS c FROM l GROUP BY k) SELECT a.k, a.c, b.c FROM q a JOIN q b ON a.k = b.k
+
+SELECT k, c FROM (SELECT k, COUNT(*) AS c FROM l GROUP BY k) WHERE c > 1
+
+SELECT CASE WHEN k IS NULL THEN 'none' WHEN k > 15 THEN 'high' ELSE 'low' END, COUNT(*) FROM l GROUP BY CASE WHEN k IS NULL THEN 'none' WHEN k > 15 THEN 'high' ELSE 'low' END
+
+SELECT id FROM l WHERE k > 10 OR s = 'c'
+
+SELECT id FROM l WHERE NOT (k > 10)
+
+SELECT id FROM l WHERE k <> 10 AND k IS NOT NULL
+
+SELECT id FROM l WHERE s LIKE 'a%' OR s NOT LIKE '%b'
+
+SELECT id FROM l WHERE k BETWEEN 10 AND 20
+
+SELECT id FROM l WHERE k IN (10, 50, CAST(NULL AS INT))
+
+SELECT id FROM l WHERE k NOT IN (10, 20)
+
+SELECT x + y, x * z, z / 3, x / 2, x - z, y / x FROM n
+
+SELECT a.x, b.x FROM (VALUES (1), (2)) AS a(x), (VALUES (2), (3)) AS b(x) WHERE a.x = b.x
+
+SELECT z, z * z, z + z, z / z, MOD(z, 1), -z, ABS(z), ROUND(z, 1), CAST(z AS INT) FROM n
+
+SELECT JSON_OBJECT('g' VALUE g, 'x' VALUE x, 'z' VALUE z) FROM n
+
+SELECT CAST(a AS STRING), CAST(m AS STRING), CAST(ro AS STRING) FROM nested
