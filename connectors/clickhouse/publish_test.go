@@ -137,6 +137,47 @@ func TestAbsentOnlyWhenTheQueryIsOver(t *testing.T) {
 	}
 }
 
+// Of several servers, the one that is asked may not know of a query on another.
+func TestAbsentFromOneServerOfSeveral(t *testing.T) {
+	fsys := vfs.NewMem()
+	rows := uint64(0)
+	conn := &scriptedConn{
+		row: func(query string, dest []any) error {
+			n := rows
+			if strings.Contains(query, "system.processes") {
+				n = 0
+			}
+			*dest[0].(*uint64) = n
+			return nil
+		},
+		exec: func(context.Context, string) error { return nil },
+	}
+	d := plain
+	d.engine = "ReplicatedMergeTree"
+	s, a := scriptedSink(t, fsys, conn, &d)
+	path, _, err := s.staging.find(a.Header.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fsys.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		hosts int
+		rows  uint64
+		want  connector.Outcome
+	}{{1, 0, connector.Absent}, {2, 0, connector.Unknown}, {2, 2, connector.Published}} {
+		s.opts.addr.hosts, rows = make([]string, c.hosts), c.rows
+		out, err := s.Resolve(t.Context(), []connector.Artifact{a})
+		if err != nil || out[0] != c.want {
+			t.Errorf("%d servers, %d rows: %s (%v), want %s", c.hosts, c.rows, out[0], err, c.want)
+		}
+		if why := s.ExplainUnknown(a); c.want == connector.Unknown && !strings.Contains(why, "system.processes") {
+			t.Errorf("explained as %q", why)
+		}
+	}
+}
+
 // Lanes that try refused rows at the same time have one trial table.
 func TestTrialsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

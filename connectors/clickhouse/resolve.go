@@ -66,10 +66,15 @@ func (s *sink) withoutBlock(ctx context.Context, a connector.Artifact, p payload
 		return connector.Unknown, fmt.Errorf("ending the INSERT that may still run: %w", err)
 	}
 	outcome, err := s.lookFor(ctx, a, p)
-	if outcome == connector.Sealed {
-		outcome = connector.Absent
+	switch {
+	case err != nil || outcome != connector.Sealed:
+		return outcome, err
+	case len(s.opts.addr.hosts) > 1:
+		s.explain(a, fmt.Sprintf("the sealed block is not in %s, and none of its rows is in table %s, but its query may still run on another of the %d servers: look into system.processes of each, then name one server in '%s' and resume",
+			s.staging.lane(a.Header.ID), s.location(), len(s.opts.addr.hosts), keyURL))
+		return connector.Unknown, nil
 	}
-	return outcome, err
+	return connector.Absent, nil
 }
 
 func (s *sink) explain(a connector.Artifact, why string) {
