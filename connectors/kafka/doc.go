@@ -1,5 +1,5 @@
 // Package kafka is the connector 'kafka': topics of a Kafka cluster as tables to
-// read. Option names are those of Flink's connector; franz-go speaks to the
+// read and to write. Option names are those of Flink's connector; franz-go speaks to the
 // brokers.
 //
 // # Reading
@@ -51,10 +51,43 @@
 // again. Meanwhile the partition is not taken for idle. Wrong passwords,
 // certificates and rights end it at once and are not Retryable.
 //
+// # Writing
+//
+// A writer has one bucket, an artefact is one transaction, whatever partitions
+// its rows go to:
+//
+//	InitProducerId   once an attempt; fences whoever had the lane's id before
+//	read             __millrace_commits up to its end: who owns the job, what the
+//	                 lane has published
+//	begin, rows, record of the lane with the artefact's id, commit
+//
+// Invariant 2: an artefact is published iff the lane's record in that topic, which
+// is the last one of its transaction, names it. Invariant 3: after a commit without
+// an answer the producer is given up; Resolve initializes another one, which ends
+// what is open or half committed, and only then reads. Formats are those of
+// docs/format/kafka-commits.md.
+//
+// What was sealed lives in this process. After a crash an artefact that is not
+// named was never visible, and its rows are read again
+// (connector.ReplayableSeals); those of keyed stages, which are not, are carried in
+// the payload. An intent of a lane has one artefact, so it is never published in
+// part.
+//
+// Whoever initializes a lane's producer could be an older run that is still alive.
+// So a run claims the job's record first, and looks at it after each
+// initialization: the one with the lower epoch has lost, whatever producer ids say.
+// Nobody reads past an open transaction; therefore a run that starts initializes
+// the lanes of those before it.
+//
+// With 'sink.delivery-guarantee' = 'at-least-once' there are no transactions, no
+// records of the job, and no fences across processes.
+//
 // # Concurrency
 //
-// Connector and source are safe for concurrent use; a reader belongs to one
+// A sink is safe for concurrent use, a writer belongs to one goroutine at a time.
+// Whoever holds a laneState's sem may use its producer; commitLog.sem is taken
+// after it. Connector and source are safe for concurrent use; a reader belongs to one
 // goroutine at a time. Under fetcher.mu nothing is waited for but the condition.
 //
-// It is not a sink, and joins no group.
+// It joins no group and creates no topic but its own.
 package kafka

@@ -12,7 +12,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/millrace/millrace/connectors/format"
 	"github.com/millrace/millrace/runtime/batch"
@@ -86,71 +85,9 @@ func (c *Connector) OpenSource(ctx context.Context, t *connector.Table) (connect
 	return s, nil
 }
 
-// described is the topic as a broker described it.
-type described struct {
-	id         connector.UUID
-	partitions map[int32]led
-}
-
-// led is who leads a partition, and since which epoch.
-type led struct {
-	leader, epoch int32
-	err           error
-}
-
-// describe asks for the topic as it is now. A topic that no broker knows is an
-// error only when that stays so for a while.
+// describe asks for the topic as it is now.
 func (s *source) describe(ctx context.Context) (described, error) {
-	var deadline <-chan time.Time
-	for pause := minPause; ; pause *= 2 {
-		d, err := s.ask(ctx)
-		if err == nil || !unknownTopic(err) {
-			return d, err
-		}
-		if deadline == nil {
-			timer := time.NewTimer(s.patience)
-			defer timer.Stop()
-			deadline = timer.C
-		}
-		again := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			again.Stop()
-			return d, ctx.Err()
-		case <-deadline:
-			again.Stop()
-			return d, err
-		case <-again.C:
-		}
-	}
-}
-
-// ask asks for the topic once. The administrative client would answer from what
-// it heard some seconds ago.
-func (s *source) ask(ctx context.Context) (described, error) {
-	req := kmsg.NewPtrMetadataRequest()
-	t := kmsg.NewMetadataRequestTopic()
-	t.Topic = kmsg.StringPtr(s.topic)
-	req.Topics = append(req.Topics, t)
-	resp, err := req.RequestWith(ctx, s.conn.client)
-	if err == nil && len(resp.Topics) != 1 {
-		err = fmt.Errorf("the answer has %d topics", len(resp.Topics))
-	}
-	if err == nil {
-		err = kerr.ErrorForCode(resp.Topics[0].ErrorCode)
-	}
-	if err != nil {
-		return described{}, failed(err, "asking for topic %s", s.topic)
-	}
-	d := described{id: resp.Topics[0].TopicID, partitions: map[int32]led{}}
-	for _, p := range resp.Topics[0].Partitions {
-		d.partitions[p.Partition] = led{leader: p.Leader, epoch: p.LeaderEpoch, err: kerr.ErrorForCode(p.ErrorCode)}
-	}
-	return d, nil
-}
-
-func unknownTopic(err error) bool {
-	return errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.UnknownTopicID) || errors.Is(err, kerr.InconsistentTopicID)
+	return describeTopic(ctx, s.conn, s.topic, s.patience)
 }
 
 // current is the topic as it is now, if it is still the same one.

@@ -34,7 +34,7 @@ const (
 func (c *Connector) Spec() *connector.Spec {
 	s := &connector.Spec{
 		Name:    "kafka",
-		Summary: "Topics of a Kafka cluster, as a source.",
+		Summary: "Topics of a Kafka cluster.",
 		Doc: `A table over one topic of a Kafka cluster (3.1 or later, which fetches by topic id). It starts at ` + "`scan.startup.mode`" + `
 the first time a job reads a partition; from then on the job's own positions count, and the group's offsets are
 a mirror of them for tools that show lag. Only committed transactions are read.
@@ -43,16 +43,21 @@ A topic that was deleted and created again, records that retention removed befor
 was cut back by an unclean leader election stop the lane with a sentence that says what is gone; nothing is reset
 silently. Brokers that cannot be reached are tried again.
 
-Not there yet: writing, lists and patterns of topics, ` + "`key.format`" + `, ` + "`upsert-kafka`" + `, Kerberos, OAuth and client
+As a sink it appends records, one transaction of at most 4 MiB about once a second and lane. The last record of a transaction
+names its artefact in the compacted topic ` + "`__millrace_commits`" + ` (16 partitions, created when it is missing), by which the job
+tells after any crash what was published. Readers with ` + "`read_committed`" + ` see each row once. A declared primary key is the
+record's key. Rows above the topic's ` + "`max.message.bytes`" + ` go to the dead letter.
+
+Not there yet: lists and patterns of topics, ` + "`key.format`" + `, ` + "`upsert-kafka`" + `, Kerberos, OAuth and client
 certificates.`,
-		Source: true, DefaultFormat: "json",
-		Guarantee: "Exactly once into an exactly-once sink: positions (topic id, partition, leader epoch, offset) are kept by the job, not by the group.",
-		Options:   append(scanOptions(), propertyOptions()...),
+		Source: true, Sink: true, DefaultFormat: "json", Changelog: connector.InsertOnly,
+		Guarantee: "Exactly once: positions (topic id, partition, leader epoch, offset) are kept by the job, and each artefact is one transaction that also says so in `__millrace_commits`.",
+		Options:   slices.Concat(scanOptions(), sinkOptions(), propertyOptions()),
 		Metadata: []connector.MetadataColumn{
 			{Key: "topic", Type: "STRING NOT NULL", Doc: "The topic's name."},
 			{Key: "partition", Type: "INT NOT NULL", Doc: "The partition's number."},
 			{Key: "offset", Type: "BIGINT NOT NULL", Doc: "The record's offset."},
-			{Key: "timestamp", Type: "TIMESTAMP_LTZ(3) NOT NULL", Doc: "The record's timestamp."},
+			{Key: "timestamp", Type: "TIMESTAMP_LTZ(3) NOT NULL", Writable: true, Doc: "The record's timestamp."},
 			{Key: "timestamp-type", Type: "STRING NOT NULL", Doc: "`CreateTime` or `LogAppendTime`."},
 			{Key: "leader-epoch", Type: "INT", Doc: "The leader epoch the record was written in."},
 			{Key: "headers", Type: "MAP<STRING NOT NULL, BYTES> NOT NULL", Doc: "The record's headers; of equal keys the last one counts."},
@@ -81,6 +86,38 @@ func scanOptions() []connector.Option {
 		{Key: "scan.topic-partition-discovery.interval", Type: connector.OptDuration,
 			Doc: "How long a list of partitions is good for, `0` for ever. New partitions are read from their first record on. Without it the cluster is asked every `source.monitor-interval` of the job, and never more often than that."},
 	}
+}
+
+func sinkOptions() []connector.Option {
+	return []connector.Option{
+		{Key: keyGuarantee, Type: connector.OptEnum, Default: exactlyOnce, Enum: []string{exactlyOnce, atLeastOnce},
+			Refused: map[string]string{"none": "\"none\" would lose rows: there are exactly-once and at-least-once"},
+			Doc:     "`exactly-once` by transactions; `at-least-once` without them, so that rows are visible at once, and twice after some failures."},
+		{Key: keyTxnPrefix, Default: "millrace", Check: checkPrefix,
+			Doc: "What transactional ids start with; job, table and lane follow. Rights can be given by it."},
+		{Key: keyPartitioner, Type: connector.OptEnum, Default: "default", Enum: []string{"default", "round-robin"},
+			Refused: map[string]string{"fixed": "not_yet: \"fixed\"; there are default and round-robin"},
+			Doc:     "Which partition a row goes to: `default` by the murmur2 hash of the primary key, without one whole transactions in turn; `round-robin` gives rows to the partitions in turn."},
+		{Key: keyTxnTimeout, Type: connector.OptInt, Min: 1000, Max: 900_000, Default: "60000",
+			Doc: "How long a transaction may take, and for how long readers wait behind one whose writer has died and not come back."},
+		{Key: keyMaxRequest, Type: connector.OptInt, Min: 1024, Max: 64 << 20, Default: "1048576", Doc: "How large a record batch, and so a record, may become."},
+		{Key: keyCompression, Type: connector.OptEnum, Default: "none", Enum: []string{"none", "gzip", "snappy", "lz4", "zstd"}, Doc: "How record batches are compressed."},
+		{Key: "properties.acks", Default: "all", Check: checkAcks, Doc: "`all`, the only one there is."},
+	}
+}
+
+func checkAcks(s string) error {
+	if s != "all" && s != "-1" {
+		return fmt.Errorf("%q would lose rows when a broker fails: it is all", s)
+	}
+	return nil
+}
+
+func checkPrefix(s string) error {
+	if s == "" || len(s) > 100 {
+		return fmt.Errorf("a prefix has 1 to 100 bytes")
+	}
+	return nil
 }
 
 func propertyOptions() []connector.Option {

@@ -28,8 +28,7 @@ type sink struct {
 	enc       format.Encoder
 	keyEnc    format.Encoder // nil: records have no key
 	timestamp int            // column of the record's timestamp, -1: none
-	maps      bool           // a column holds a map, whose NULL keys can be refused
-	nameBytes int            // of the columns' names, twice and more
+	text      format.TextBound
 }
 
 var (
@@ -51,8 +50,7 @@ func (c *Connector) OpenSink(_ context.Context, t *connector.Table, o connector.
 		case col.Metadata == "":
 			cfg.Fields = append(cfg.Fields, col.Field)
 			cfg.Columns = append(cfg.Columns, i)
-			s.maps = s.maps || holdsMap(col.Type)
-			s.nameBytes += nameBytes(col.Field)
+			s.text.Add(col.Field)
 		case col.Metadata == "timestamp" && !col.Virtual:
 			if _, err := newMetaColumn(col.Metadata, i, col.Type, zone{}); err != nil {
 				return nil, fmt.Errorf("table %s, column %s: %w", t.Name, col.Name, err)
@@ -86,32 +84,6 @@ func (c *Connector) OpenSink(_ context.Context, t *connector.Table, o connector.
 		return nil, err
 	}
 	return s, nil
-}
-
-func holdsMap(t types.Type) bool {
-	if t.Kind == types.Map || t.Elem != nil && holdsMap(*t.Elem) {
-		return true
-	}
-	for _, f := range t.Fields {
-		if holdsMap(f.Type) {
-			return true
-		}
-	}
-	return false
-}
-
-// nameBytes bounds what a column's names take in a row, those of nested fields
-// of one element included.
-func nameBytes(f types.Field) int {
-	n := 6*len(f.Name) + 8
-	t := f.Type
-	for t.Elem != nil {
-		t = *t.Elem
-	}
-	for _, x := range t.Fields {
-		n += nameBytes(x)
-	}
-	return n
 }
 
 // MaxEpoch implements connector.Sink: of this process. The ledger, which is in

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
+	"github.com/millrace/millrace/connectors/format"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
-	"github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/storage/record"
 	"github.com/millrace/millrace/storage/topiclog"
 )
@@ -276,12 +275,12 @@ func (w *writer) Close() error {
 // their columns.
 func (w *writer) Check(b *batch.Batch, sel batch.Sel, bad []batch.ValueError) []batch.ValueError {
 	limit := w.topic.Settings.MaxMessageBytes - record.HeaderSize - 64
-	suspect := w.s.maps || w.bound(b, 0, b.Len) > limit
+	suspect := w.s.text.Maps || w.bound(b, 0, b.Len) > limit
 	if !suspect {
 		return bad
 	}
 	_ = forRows(b, sel, func(i int) error { // the callback returns no error
-		if !w.s.maps && w.bound(b, i, i+1) <= limit {
+		if !w.s.text.Maps && w.bound(b, i, i+1) <= limit {
 			return nil
 		}
 		if msg := w.refuses(b, i, limit); msg != "" {
@@ -311,48 +310,11 @@ func (w *writer) refuses(b *batch.Batch, i, limit int) string {
 	return ""
 }
 
-// bound is an upper bound of the bytes that rows from to to-1 take as records,
-// at most 6 bytes of text for one of a string, and twice for the key.
+// bound is an upper bound of the bytes that rows from to to-1 take as records.
 func (w *writer) bound(b *batch.Batch, from, to int) int {
-	n := (to - from) * w.s.nameBytes
-	for i := range b.Cols {
-		n = addBound(n, valueBound(&b.Cols[i], from, to))
-	}
+	n := w.s.text.Rows(b, from, to)
 	if w.s.keyEnc != nil {
-		n = addBound(n, n)
-	}
-	return n
-}
-
-func addBound(a, b int) int {
-	if a > math.MaxInt-b {
-		return math.MaxInt
-	}
-	return a + b
-}
-
-func valueBound(v *batch.Vec, from, to int) int {
-	const fixed = 64 // longest number or time, with separators
-	if v.Enc != batch.Flat {
-		return math.MaxInt // to be measured
-	}
-	n := (to - from) * fixed
-	switch v.Type.Physical() {
-	case types.PhysBytes:
-		return n + 6*int(v.Offsets[to]-v.Offsets[from])
-	case types.PhysList, types.PhysMap:
-		for _, c := range v.Children {
-			n = addBound(n, valueBound(c, int(v.Offsets[from]), int(v.Offsets[to])))
-		}
-		names := 0
-		if v.Type.Elem != nil {
-			names = nameBytes(types.Field{Type: *v.Type.Elem})
-		}
-		return addBound(n, int(v.Offsets[to]-v.Offsets[from])*names)
-	case types.PhysRow:
-		for _, c := range v.Children {
-			n = addBound(n, valueBound(c, from, to))
-		}
+		n = format.AddBound(n, n)
 	}
 	return n
 }

@@ -1,0 +1,492 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/millrace/millrace/connectors/format"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/types"
+	"github.com/millrace/millrace/storage/record"
+)
+
+// Keys of the sink's options.
+const (
+	keyGuarantee   = "sink.delivery-guarantee"
+	keyTxnPrefix   = "sink.transactional-id-prefix"
+	keyPartitioner = "sink.partitioner"
+	keyTxnTimeout  = "properties.transaction.timeout.ms"
+	keyMaxRequest  = "properties.max.request.size"
+	keyCompression = "properties.compression.type"
+	keyAPITimeout  = "properties.default.api.timeout.ms"
+
+	exactlyOnce = "exactly-once"
+	atLeastOnce = "at-least-once"
+)
+
+// Rolling of the sink: a transaction costs the brokers some ten milliseconds, and
+// readers wait for it.
+const (
+	rollBytes = 1 << 20
+	rollAge   = time.Second
+)
+
+// sink writes one topic.
+type sink struct {
+	table      *connector.Table
+	owner      connector.Owner
+	opts       []kgo.Opt
+	conn       *conn
+	topic      string
+	id         connector.UUID // of the topic, when the sink was opened
+	enc        format.Encoder
+	keyEnc     format.Encoder // nil: records have no key
+	text       format.TextBound
+	timestamp  int // column of the record's timestamp, -1: none
+	roundRobin bool
+	prefix     string
+	commits    *commitLog // nil: at-least-once
+	// opened is the highest epoch that this process has opened of each lane. It is
+	// locked like commits.
+	opened map[connector.LaneID]uint64
+
+	mu    sync.Mutex
+	lanes map[string]*laneState // by transactional id
+}
+
+var (
+	_ connector.Sink             = (*sink)(nil)
+	_ connector.ReplayableSeals  = (*sink)(nil)
+	_ connector.Settler          = (*sink)(nil)
+	_ connector.SinkExplainer    = (*sink)(nil)
+	_ connector.UnknownExplainer = (*sink)(nil)
+	_ connector.SinkConnector    = (*Connector)(nil)
+)
+
+// OpenSink implements connector.SinkConnector.
+func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connector.Owner) (connector.Sink, error) {
+	s := &sink{table: t, owner: o, topic: t.Options.String("topic"), timestamp: -1, prefix: t.Options.String(keyTxnPrefix),
+		roundRobin: t.Options.String(keyPartitioner) == "round-robin", lanes: map[string]*laneState{}, opened: map[connector.LaneID]uint64{}}
+	if err := s.compile(c); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.opts, err = clientOptions(t.Options); err != nil {
+		return nil, fmt.Errorf("table %s: %w", t.Name, err)
+	}
+	if s.conn, err = connect(s.opts); err != nil {
+		return nil, fmt.Errorf("table %s: %w", t.Name, err)
+	}
+	if err := s.connect(ctx); err != nil {
+		s.conn.close()
+		return nil, fmt.Errorf("table %s: %w", t.Name, err)
+	}
+	return s, nil
+}
+
+// compile makes the encoders.
+func (s *sink) compile(c *Connector) (err error) {
+	t := s.table
+	f, err := c.formatOf(t.Options)
+	if err != nil {
+		return err
+	}
+	cfg := format.EncoderConfig{Options: format.FromValues(t.Options, "")}
+	for i, col := range t.Columns {
+		switch {
+		case col.Metadata == "":
+			cfg.Fields = append(cfg.Fields, col.Field)
+			cfg.Columns = append(cfg.Columns, i)
+			s.text.Add(col.Field)
+		case col.Metadata == "timestamp" && !col.Virtual:
+			if _, err := newMetaColumn(col.Metadata, i, col.Type, zone{}); err != nil {
+				return fmt.Errorf("table %s, column %s: %w", t.Name, col.Name, err)
+			}
+			if col.Type.Kind != types.TimestampLTZ {
+				return fmt.Errorf("table %s, column %s: metadata \"timestamp\" is written from TIMESTAMP_LTZ, not %s", t.Name, col.Name, col.Type)
+			}
+			s.timestamp = i
+		case !col.Virtual:
+			return fmt.Errorf("table %s, column %s: metadata %q cannot be written; declare it VIRTUAL", t.Name, col.Name, col.Metadata)
+		}
+	}
+	if s.enc, err = f.NewEncoder(cfg); err != nil || len(t.PrimaryKey) == 0 {
+		return err
+	}
+	kc := format.EncoderConfig{Options: cfg.Options}
+	for _, i := range t.PrimaryKey {
+		kc.Fields = append(kc.Fields, t.Columns[i].Field)
+		kc.Columns = append(kc.Columns, i)
+	}
+	s.keyEnc, err = f.NewEncoder(kc)
+	return err
+}
+
+// connect looks the topics up and claims the job's records.
+func (s *sink) connect(ctx context.Context) error {
+	d, err := describeTopic(ctx, s.conn, s.topic, deletedAfter)
+	if err != nil {
+		return sinkFailed(err)
+	}
+	if s.id = d.id; s.id == (connector.UUID{}) {
+		return fmt.Errorf("the brokers give topic %s no id: Kafka 3.1 or later is needed", s.topic)
+	}
+	if s.table.Options.String(keyGuarantee) == atLeastOnce {
+		return nil
+	}
+	// Longer than what others' transactions may be open for.
+	wait := millis(s.table.Options, keyAPITimeout) + millis(s.table.Options, keyTxnTimeout)
+	if s.commits, err = openCommits(ctx, s.opts, s.conn, s.owner.Job, wait); err != nil {
+		return err
+	}
+	return s.claim(ctx)
+}
+
+// claim writes the job's epoch. Runs that claim at once fence each other, and the
+// one that comes last sees the other's record.
+func (s *sink) claim(ctx context.Context) (err error) {
+	mine := jobRecord{epoch: s.owner.JobEpoch, dir: s.owner.DataDirectory}
+	if err := s.endEarlier(ctx, mine); err != nil {
+		return err
+	}
+	st := newLane(fmt.Sprintf("%s-%x", s.prefix, s.owner.Job[:]))
+	defer st.drop()
+	const tries = 5
+	for range tries {
+		if err = s.begin(ctx, st); err != nil {
+			return err
+		}
+		now, _, serr := s.commits.state(ctx, st.txn)
+		if serr != nil {
+			return serr
+		}
+		switch {
+		case now == mine: // two tables of a run have one record
+			return nil
+		case now.epoch > 0 && now.dir != mine.dir && !s.owner.Adopt:
+			return &connector.OwnedError{Location: "topic " + s.topic, Owner: fmt.Sprintf("the same job in data directory %s", now.dir)}
+		case now.dir == mine.dir && now.epoch > mine.epoch:
+			return &connector.OwnedError{Location: "topic " + s.topic, Owner: fmt.Sprintf("epoch %d of the same job, this is epoch %d", now.epoch, mine.epoch)}
+		}
+		if err = s.transact(ctx, st, nil, &kgo.Record{Key: s.commits.jobKey(), Value: mine.encode()}); err == nil {
+			return s.commits.refresh(ctx)
+		}
+	}
+	return err
+}
+
+// endEarlier ends what the lanes of earlier runs left open, since nothing behind
+// it can be read. The ids of their producers stand in front of it: a lane writes
+// its record before anything else. A later run whose lanes are taken for those of
+// an earlier one initializes them again.
+func (s *sink) endEarlier(ctx context.Context, mine jobRecord) error {
+	if err := s.commits.refreshStable(ctx); err != nil {
+		return err
+	}
+	now, lanes, err := s.commits.all(ctx)
+	if err != nil || now == mine {
+		return err
+	}
+	const together = 8
+	errs := make(chan error, together)
+	for some := range slices.Chunk(lanes, together) {
+		for _, txn := range some {
+			go func() {
+				c, err := s.producer(ctx, txn)
+				if err == nil {
+					c.Close()
+				}
+				errs <- err
+			}()
+		}
+		for range some {
+			err = errors.Join(err, <-errs)
+		}
+	}
+	return err
+}
+
+// initialize is begin for a run that has not lost. Invariant 9: it looks for a
+// later one after each time that it has fenced other producers, hence before it
+// can publish.
+func (s *sink) initialize(ctx context.Context, st *laneState) error {
+	err := s.begin(ctx, st)
+	if err == nil && s.commits != nil {
+		if err = s.fenced(ctx, st.txn); err != nil {
+			st.drop()
+		}
+	}
+	return err
+}
+
+// begin makes a lane's producer: it fences those before it, ends what they left
+// open, and reads what they have published.
+func (s *sink) begin(ctx context.Context, st *laneState) error {
+	st.drop()
+	c, err := s.producer(ctx, st.txn)
+	if err != nil {
+		return err
+	}
+	if s.commits != nil {
+		if err = s.commits.refresh(ctx); err == nil {
+			_, st.record, err = s.commits.state(ctx, st.txn)
+		}
+		if err != nil {
+			c.Close()
+			return err
+		}
+	}
+	st.client = c
+	return nil
+}
+
+// producer makes the producer of a transactional id the only one. What goes away
+// by itself is tried again for as long as requests are.
+func (s *sink) producer(ctx context.Context, txn string) (*kgo.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, millis(s.table.Options, keyAPITimeout))
+	defer cancel()
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
+		c, err := kgo.NewClient(s.producerOptions(txn)...)
+		if err != nil {
+			return nil, fmt.Errorf("setting up a Kafka client: %w", err)
+		}
+		if s.commits == nil {
+			return c, nil
+		}
+		_, _, err = c.ProducerID(ctx)
+		if err == nil {
+			return c, nil
+		}
+		c.Close()
+		e := sinkFailed(failed(err, "initializing the producer with transactional id %s", txn))
+		if !e.again {
+			return nil, e
+		}
+		again := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			again.Stop()
+			return nil, e
+		case <-again.C:
+		}
+	}
+}
+
+// fenced reports, of what was read last, whether a later run of the job has
+// claimed its records.
+func (s *sink) fenced(ctx context.Context, txn string) error {
+	now, _, err := s.commits.state(ctx, txn)
+	switch {
+	case err != nil:
+		return err
+	case now.epoch > 0 && now.dir != s.owner.DataDirectory:
+		return fmt.Errorf("the job runs from data directory %s now: %w", now.dir, connector.ErrFenced)
+	case s.owner.JobEpoch < now.epoch:
+		return fmt.Errorf("job epoch %d, now %d: %w", s.owner.JobEpoch, now.epoch, connector.ErrFenced)
+	}
+	return nil
+}
+
+// producerOptions are those of a lane's producer.
+func (s *sink) producerOptions(txn string) []kgo.Opt {
+	v := s.table.Options
+	codecs := map[string]kgo.CompressionCodec{"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(),
+		"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression()}
+	place := func(topic string) func(*kgo.Record, int) int {
+		return func(r *kgo.Record, n int) int {
+			switch {
+			case topic == commitsTopic:
+				return int(r.Partition)
+			case r.Key != nil && !s.roundRobin:
+				return record.PartitionOf(r.Key, n)
+			}
+			return int(r.Partition) % n
+		}
+	}
+	opts := append(s.opts[:len(s.opts):len(s.opts)], kgo.RequiredAcks(kgo.AllISRAcks()), kgo.RecordPartitioner(kgo.BasicConsistentPartitioner(place)),
+		kgo.ProducerBatchCompression(codecs[v.String(keyCompression)]), kgo.ProducerBatchMaxBytes(int32(v.Int(keyMaxRequest))),
+		kgo.MaxBufferedRecords(1<<20), kgo.ProducerLinger(5*time.Millisecond))
+	if s.commits != nil {
+		opts = append(opts, kgo.TransactionalID(txn), kgo.TransactionTimeout(millis(v, keyTxnTimeout)))
+	}
+	return opts
+}
+
+// lane is the state of a lane, made when it is first asked for.
+func (s *sink) lane(txn string) *laneState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.lanes[txn]
+	if st == nil {
+		st = newLane(txn)
+		s.lanes[txn] = st
+	}
+	return st
+}
+
+// MaxEpoch implements connector.Sink. It does not wait for transactions that the
+// lane itself may have left open: there is nothing of it behind them.
+func (s *sink) MaxEpoch(ctx context.Context, lane connector.LaneID) (uint64, error) {
+	if s.commits == nil {
+		return 0, nil // the ledger knows every epoch
+	}
+	if err := s.commits.refreshStable(ctx); err != nil {
+		return 0, err
+	}
+	if err := s.commits.lock(ctx); err != nil {
+		return 0, err
+	}
+	defer s.commits.unlock()
+	high := s.opened[lane]
+	for _, r := range s.commits.lanes {
+		if !r.keyed && r.lane == lane {
+			high = max(high, r.high.epoch)
+		}
+	}
+	return high, nil
+}
+
+// Roll implements connector.Sink.
+func (s *sink) Roll() connector.RollPolicy {
+	return connector.RollPolicy{Bytes: rollBytes, Age: rollAge}
+}
+
+// ReplayableSeals implements connector.ReplayableSeals.
+func (s *sink) ReplayableSeals() bool { return true }
+
+// ExplainSink implements connector.SinkExplainer.
+func (s *sink) ExplainSink() []string {
+	if s.commits == nil {
+		return []string{"at-least-once, as '" + keyGuarantee + "' says: after a failure rows can be there twice"}
+	}
+	return []string{fmt.Sprintf("exactly-once: one transaction an artefact, which also names the artefact in topic %s", commitsTopic)}
+}
+
+// ExplainUnknown implements connector.UnknownExplainer.
+func (s *sink) ExplainUnknown(connector.Artifact) string {
+	return "topic " + commitsTopic + " is not the one in which the rows would have been noted: it was deleted; look whether they are in topic " + s.topic
+}
+
+// Close implements connector.Sink.
+func (s *sink) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, st := range s.lanes {
+		// A publisher that is still at it ends with an error.
+		select {
+		case st.sem <- struct{}{}:
+			st.drop()
+			st.unlock()
+		default:
+		}
+	}
+	s.conn.close()
+	return nil
+}
+
+// OpenWriter implements connector.Sink.
+func (s *sink) OpenWriter(ctx context.Context, a connector.Attempt) (connector.Writer, error) {
+	st := s.lane(transactionalID(s.prefix, a.ID))
+	if err := st.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer st.unlock()
+	if _, err := s.same(ctx); err != nil {
+		return nil, err
+	}
+	at := pointOf(a.ID).attempt()
+	if err := s.take(ctx, st, a.ID, at); err != nil {
+		return nil, err
+	}
+	st.opened, st.high = true, at
+	limit, err := s.recordLimit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := &writer{s: s, st: st, at: at, limit: maxHeld, recordLimit: limit}
+	if a.MemoryBytes > 0 {
+		w.limit = min(w.limit, a.MemoryBytes)
+	}
+	return w, nil
+}
+
+// take makes an attempt the lane's newest one, durably.
+func (s *sink) take(ctx context.Context, st *laneState, id connector.ArtifactID, at point) error {
+	if st.opened && !st.high.before(at) {
+		return fmt.Errorf("lane epoch %d, now %d: %w", at.epoch, st.high.epoch, connector.ErrFenced)
+	}
+	if s.commits == nil {
+		return nil
+	}
+	if err := s.initialize(ctx, st); err != nil {
+		return err
+	}
+	r := st.record
+	if r.high != (point{}) && !r.high.before(at) {
+		return fmt.Errorf("lane epoch %d, now %d: %w", at.epoch, r.high.epoch, connector.ErrFenced)
+	}
+	r.job, r.table, r.keyed, r.high = id.Job, id.Table, id.Keyed, at
+	if id.Keyed {
+		r.subtask = id.Subtask
+	} else {
+		r.lane = id.Lane
+	}
+	if err := s.transactLane(ctx, st, nil, r); err != nil {
+		return err
+	}
+	if err := s.commits.lock(ctx); err != nil {
+		return err
+	}
+	defer s.commits.unlock()
+	if !id.Keyed {
+		s.opened[id.Lane] = max(s.opened[id.Lane], at.epoch)
+	}
+	return nil
+}
+
+// recordLimit is how many bytes a record may have.
+func (s *sink) recordLimit(ctx context.Context) (int, error) {
+	limit := int(s.table.Options.Int(keyMaxRequest))
+	text, err := topicConfig(ctx, s.conn, s.topic, "max.message.bytes")
+	if err != nil {
+		return 0, sinkFailed(err)
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, fmt.Errorf("reading max.message.bytes of topic %s: %w", s.topic, err)
+	}
+	return min(limit, n) - record.HeaderSize - 64, nil
+}
+
+// Settled implements connector.Settler: the next transaction leaves out what is
+// settled.
+func (s *sink) Settled(ctx context.Context, id connector.ArtifactID) error {
+	st := s.lane(transactionalID(s.prefix, id))
+	if err := st.lock(ctx); err != nil {
+		return err
+	}
+	defer st.unlock()
+	at := pointOf(id)
+	if !st.settled.before(at) {
+		return nil
+	}
+	st.settled = at
+	for p := range st.sealed {
+		if p.before(at) {
+			delete(st.sealed, p)
+		}
+	}
+	for p := range st.discarded {
+		if p.before(at) {
+			delete(st.discarded, p)
+		}
+	}
+	return nil
+}

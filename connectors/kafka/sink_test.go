@@ -1,0 +1,535 @@
+package kafka
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/millrace/millrace/connectors/conntest"
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/types"
+)
+
+// sinkWorld is a topic with the sink in front of it.
+type sinkWorld struct {
+	*world
+	with []string
+}
+
+func (w *sinkWorld) Shared() {}
+
+func newSinkWorld(t testing.TB, with ...string) *sinkWorld {
+	w := &sinkWorld{world: newWorld(t), with: with}
+	w.topic("out", 3, nil)
+	return w
+}
+
+func (w *sinkWorld) Open(ctx context.Context, o connector.Owner) (connector.Sink, error) {
+	return w.conn.OpenSink(ctx, w.table("out", conntest.Columns(), w.with...), o)
+}
+
+// committed is every record of a topic up to its last stable offset, as a reader
+// with read_committed sees it.
+func (w *world) committed(topic string) []*kgo.Record {
+	w.t.Helper()
+	ends, err := w.admin.ListCommittedOffsets(w.ctx, topic)
+	check(w.t, err, ends.Error())
+	from := map[int32]kgo.Offset{}
+	left := map[int32]int64{}
+	ends.Each(func(o kadm.ListedOffset) {
+		if o.Offset > 0 {
+			from[o.Partition], left[o.Partition] = kgo.NewOffset().AtStart(), o.Offset
+		}
+	})
+	if len(left) == 0 {
+		return nil
+	}
+	c, _ := w.dial(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.KeepControlRecords(), kgo.FetchMaxWait(20*time.Millisecond))
+	var out []*kgo.Record
+	for len(left) > 0 {
+		fs := c.PollFetches(w.ctx)
+		check(w.t, fs.Err())
+		fs.EachRecord(func(r *kgo.Record) {
+			if !r.Attrs.IsControl() {
+				out = append(out, r)
+			}
+			if r.Offset+1 >= left[r.Partition] {
+				delete(left, r.Partition)
+			}
+		})
+	}
+	return out
+}
+
+func idsOf(t testing.TB, rs []*kgo.Record) []int64 {
+	t.Helper()
+	var out []int64
+	for _, r := range rs {
+		var row struct{ ID int64 }
+		check(t, json.Unmarshal(r.Value, &row))
+		out = append(out, row.ID)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (w *sinkWorld) Visible(t testing.TB) []int64 { return idsOf(t, w.committed("out")) }
+
+func TestSinkAcceptance(t *testing.T) {
+	conntest.RunSink(t, func(t testing.TB) conntest.World { return newSinkWorld(t) })
+}
+
+// lane is the lane that the tests write as.
+var lane = connector.LaneID{Topic: conntest.UUID(7), Set: 1}
+
+func attemptOf(epoch uint64) connector.Attempt {
+	return connector.Attempt{ID: connector.ArtifactID{Job: conntest.UUID(1), Table: conntest.UUID(9), Lane: lane, Epoch: epoch}, MemoryBytes: 16 << 20}
+}
+
+func (w *sinkWorld) sink(epoch uint64) *sink {
+	w.t.Helper()
+	s, err := w.Open(w.ctx, conntest.OwnerOf(1, epoch))
+	check(w.t, err)
+	w.t.Cleanup(func() { s.Close() })
+	return s.(*sink)
+}
+
+// seal writes rows and seals them.
+func (w *sinkWorld) seal(wr connector.Writer, a connector.Attempt, sequence uint64, b *batch.Batch) connector.Artifact {
+	w.t.Helper()
+	ids, err := wr.Buckets(b, nil, nil)
+	check(w.t, err)
+	check(w.t, wr.Write(b, nil, ids[0]))
+	id := a.ID
+	id.Sequence = sequence
+	as, err := wr.Seal(w.ctx, []connector.SealRequest{{Bucket: ids[0], Header: connector.Header{ID: id, Rows: int64(b.Len)}}})
+	check(w.t, err)
+	return as[0]
+}
+
+func ids(first, n int64) []int64 {
+	var out []int64
+	for i := range n {
+		out = append(out, first+i)
+	}
+	return out
+}
+
+// TestSinkFaults loses requests and answers of each kind while artefacts are
+// published: what Resolve says is what readers see, and the rows are there once
+// after another try.
+func TestSinkFaults(t *testing.T) {
+	hangUp := errors.New("hang up")
+	for _, key := range []kmsg.Key{kmsg.InitProducerID, kmsg.AddPartitionsToTxn, kmsg.Produce, kmsg.EndTxn, kmsg.ListOffsets, kmsg.FindCoordinator} {
+		for _, restart := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, restart %v", key.Name(), restart), func(t *testing.T) {
+				w := newSinkWorld(t, "properties.default.api.timeout.ms", "3000")
+				s := w.sink(1)
+				a := attemptOf(1)
+				wr, err := s.OpenWriter(w.ctx, a)
+				check(t, err)
+				first := w.seal(wr, a, 0, conntest.Rows(0, 10))
+				check(t, s.Publish(w.ctx, []connector.Artifact{first})...)
+				second := w.seal(wr, a, 1, conntest.Rows(10, 10))
+				var lost atomic.Int32
+				w.cluster.ControlKey(int16(key), func(kmsg.Request) (kmsg.Response, error, bool) {
+					lost.Add(1)
+					return nil, hangUp, true
+				})
+				for _, err := range s.Publish(w.ctx, []connector.Artifact{second}) {
+					t.Logf("%d lost, publishing: %v", lost.Load(), err)
+				}
+				if restart {
+					s = w.sink(2)
+				}
+				all := []connector.Artifact{first, second}
+				out, err := s.Resolve(w.ctx, all)
+				check(t, err)
+				have := w.Visible(t)
+				want := ids(0, 10)
+				if out[1] == connector.Published {
+					want = ids(0, 20)
+				}
+				if out[0] != connector.Published || !slices.Equal(have, want) {
+					t.Fatalf("resolved %v, visible are %v", out, have)
+				}
+				if restart && out[1] != connector.Published && out[1] != connector.Absent || !restart && out[1] != connector.Published && out[1] != connector.Sealed {
+					t.Fatalf("the second is %s", out[1])
+				}
+				if out[1] == connector.Published {
+					return
+				}
+				a = attemptOf(2)
+				if wr, err = s.OpenWriter(w.ctx, a); err != nil {
+					t.Fatal(err)
+				}
+				if restart {
+					second = w.seal(wr, a, 0, conntest.Rows(10, 10))
+				}
+				check(t, s.Publish(w.ctx, []connector.Artifact{second})...)
+				if have := w.Visible(t); !slices.Equal(have, ids(0, 20)) {
+					t.Fatalf("visible are %v", have)
+				}
+			})
+		}
+	}
+}
+
+// TestSinkLostAnswer commits and loses the answer: the artefact is published, and
+// said to be.
+func TestSinkLostAnswer(t *testing.T) {
+	w := newSinkWorld(t)
+	s := w.sink(1)
+	a := attemptOf(1)
+	wr, err := s.OpenWriter(w.ctx, a)
+	check(t, err)
+	x := w.seal(wr, a, 0, conntest.Rows(0, 10))
+	st := s.lane(transactionalID(s.prefix, a.ID))
+	p, err := decodePayload(x.Payload)
+	check(t, err)
+	rows, err := s.records(st, pointOf(x.Header.ID), p)
+	check(t, err)
+	// The process dies between the commit and its note of it.
+	check(t, s.transactLane(w.ctx, st, rows, st.record.with(pointOf(x.Header.ID), point{})))
+	next := w.sink(2)
+	out, err := next.Resolve(w.ctx, []connector.Artifact{x})
+	check(t, err)
+	if out[0] != connector.Published {
+		t.Fatalf("it is %s", out[0])
+	}
+	check(t, next.Publish(w.ctx, []connector.Artifact{x})...)
+	if have := w.Visible(t); !slices.Equal(have, ids(0, 10)) {
+		t.Fatalf("visible are %v", have)
+	}
+}
+
+// TestSinkOpenTransaction leaves a transaction open, as a process does that is
+// killed: the next run ends it before it says that nothing was published.
+func TestSinkOpenTransaction(t *testing.T) {
+	w := newSinkWorld(t)
+	s := w.sink(1)
+	a := attemptOf(1)
+	wr, err := s.OpenWriter(w.ctx, a)
+	check(t, err)
+	x := w.seal(wr, a, 0, conntest.Rows(0, 10))
+	st := s.lane(transactionalID(s.prefix, a.ID))
+	p, err := decodePayload(x.Payload)
+	check(t, err)
+	rows, err := s.records(st, pointOf(x.Header.ID), p)
+	check(t, err)
+	check(t, st.client.BeginTransaction())
+	r := st.record.with(pointOf(x.Header.ID), point{})
+	check(t, produce(w.ctx, st.client, rows, &kgo.Record{Topic: commitsTopic, Partition: s.commits.partition, Key: []byte(laneKeyPrefix + st.txn), Value: r.encode()}))
+
+	next := w.sink(2)
+	out, err := next.Resolve(w.ctx, []connector.Artifact{x})
+	check(t, err)
+	if out[0] != connector.Absent {
+		t.Fatalf("it is %s", out[0])
+	}
+	if err := st.client.EndTransaction(w.ctx, kgo.TryCommit); err == nil {
+		t.Fatal("the killed process commits")
+	}
+	if have := w.Visible(t); len(have) > 0 {
+		t.Fatalf("visible are %v", have)
+	}
+}
+
+// TestSinkKeyed carries rows of a keyed stage, which are not read again, in the
+// payload: another process publishes them.
+func TestSinkKeyed(t *testing.T) {
+	w := newSinkWorld(t)
+	s := w.sink(1)
+	a := attemptOf(1)
+	a.ID.Lane, a.ID.Keyed, a.ID.Subtask, a.ID.Manifest = connector.LaneID{}, true, 2, 5
+	wr, err := s.OpenWriter(w.ctx, a)
+	check(t, err)
+	x := w.seal(wr, a, 0, conntest.Rows(0, 10))
+	next := w.sink(2)
+	out, err := next.Resolve(w.ctx, []connector.Artifact{x})
+	check(t, err)
+	if out[0] != connector.Sealed {
+		t.Fatalf("it is %s", out[0])
+	}
+	for range 2 {
+		check(t, next.Publish(w.ctx, []connector.Artifact{x})...)
+	}
+	if have := w.Visible(t); !slices.Equal(have, ids(0, 10)) {
+		t.Fatalf("visible are %v", have)
+	}
+}
+
+// TestSinkSettled keeps the lane's record small, and the artefacts in it that
+// somebody may ask for.
+func TestSinkSettled(t *testing.T) {
+	w := newSinkWorld(t)
+	s := w.sink(1)
+	a := attemptOf(1)
+	wr, err := s.OpenWriter(w.ctx, a)
+	check(t, err)
+	var all []connector.Artifact
+	for i := range uint64(6) {
+		x := w.seal(wr, a, i, conntest.Rows(int64(i)*10, 10))
+		check(t, s.Publish(w.ctx, []connector.Artifact{x})...)
+		if i == 3 {
+			check(t, s.Settled(w.ctx, x.Header.ID))
+		}
+		all = append(all, x)
+	}
+	next := w.sink(2)
+	out, err := next.Resolve(w.ctx, all[3:])
+	check(t, err)
+	if !slices.Equal(out, []connector.Outcome{connector.Published, connector.Published, connector.Published}) {
+		t.Fatalf("they are %v", out)
+	}
+	if n := len(next.lane(transactionalID(s.prefix, a.ID)).record.published); n != 3 {
+		t.Fatalf("%d artefacts are remembered, want 3", n)
+	}
+}
+
+// TestSinkRecords: keys and partitions are those that Kafka's own producer gives
+// (murmur2 of the key), values are the format's, timestamps the column's.
+func TestSinkRecords(t *testing.T) {
+	w := newWorld(t)
+	w.topic("keyed", 5, nil)
+	for name, with := range map[string][]string{exactlyOnce: nil, atLeastOnce: {keyGuarantee, atLeastOnce, keyCompression, "zstd"}} {
+		t.Run(name, func(t *testing.T) {
+			cols := columns(field("id", types.NewBigInt()), field("at", types.NewTimestampLTZ(3)))
+			cols[1].Metadata = "timestamp"
+			table := w.table("keyed", cols, with...)
+			table.PrimaryKey = []int{0}
+			s, err := w.conn.OpenSink(w.ctx, table, conntest.OwnerOf(1, 1))
+			check(t, err)
+			defer s.Close()
+			a := attemptOf(1)
+			wr, err := s.OpenWriter(w.ctx, a)
+			check(t, err)
+			b := new(batch.Batch)
+			b.Reset(table.Schema(nil))
+			for i := range b.Cols {
+				b.Cols[i].Reset(b.Schema.Fields[i].Type, 20)
+			}
+			for i := range 20 {
+				b.Cols[0].I64[i], b.Cols[1].I64[i] = int64(i), int64(1_700_000_000_000+i)*b.Cols[1].Type.UnitsPerSecond()/1000
+			}
+			b.Len = 20
+			x := (&sinkWorld{world: w}).seal(wr, a, 0, b)
+			before := len(w.committed("keyed"))
+			check(t, s.Publish(w.ctx, []connector.Artifact{x})...)
+			have := w.committed("keyed")
+			if len(have) != before+20 {
+				t.Fatalf("%d records after %d", len(have), before)
+			}
+			official := kgo.StickyKeyPartitioner(nil).ForTopic("keyed")
+			for _, r := range have {
+				var row struct{ ID int64 }
+				check(t, json.Unmarshal(r.Value, &row))
+				if want := fmt.Sprintf(`{"id":%d}`, row.ID); string(r.Key) != want || string(r.Value) != want || r.Timestamp.UnixMilli() != 1_700_000_000_000+row.ID {
+					t.Errorf("record %s %s at %s", r.Key, r.Value, r.Timestamp)
+				}
+				if want := official.Partition(&kgo.Record{Key: r.Key}, 5); int(r.Partition) != want {
+					t.Errorf("key %s is in partition %d, want %d", r.Key, r.Partition, want)
+				}
+			}
+		})
+	}
+}
+
+// TestSinkLarge finds rows above max.message.bytes before they are taken, and
+// refuses an artefact that has become too large.
+func TestSinkLarge(t *testing.T) {
+	w := newSinkWorld(t)
+	w.topic("small", 1, map[string]string{"max.message.bytes": "2000"})
+	table := w.table("small", columns(field("id", types.NewBigInt()), field("name", types.NewString())))
+	s, err := w.conn.OpenSink(w.ctx, table, conntest.OwnerOf(1, 1))
+	check(t, err)
+	defer s.Close()
+	wr, err := s.OpenWriter(w.ctx, attemptOf(1))
+	check(t, err)
+	b := new(batch.Batch)
+	b.Reset(table.Schema(nil))
+	for i := range b.Cols {
+		b.Cols[i].Reset(b.Schema.Fields[i].Type, 3)
+	}
+	for _, n := range []int{10, 2000, 1000} {
+		v := &b.Cols[1]
+		v.Data = append(v.Data, strings.Repeat("x", n)...)
+		v.Offsets = append(v.Offsets, int32(len(v.Data)))
+	}
+	b.Len = 3
+	bad := wr.(connector.RowChecker).Check(b, nil, nil)
+	if len(bad) != 1 || bad[0].Row != 1 || bad[0].Code != batch.CodeSinkRefused {
+		t.Fatalf("bad rows are %v", bad)
+	}
+	x := w.seal(wr, attemptOf(1), 0, conntest.Rows(0, 1))
+	w.cluster.ControlKey(int16(kmsg.Produce), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		return producedWith(req.(*kmsg.ProduceRequest), kerr.MessageTooLarge), nil, true
+	})
+	if err := s.Publish(w.ctx, []connector.Artifact{x})[0]; !errors.Is(err, connector.ErrRefused) || !errors.Is(err, kerr.MessageTooLarge) {
+		t.Fatalf("publishing: %v", err)
+	}
+}
+
+// producedWith answers a produce request with an error for every partition.
+func producedWith(req *kmsg.ProduceRequest, e *kerr.Error) *kmsg.ProduceResponse {
+	resp := req.ResponseKind().(*kmsg.ProduceResponse)
+	for _, t := range req.Topics {
+		rt := kmsg.NewProduceResponseTopic()
+		rt.Topic, rt.TopicID = t.Topic, t.TopicID
+		for _, p := range t.Partitions {
+			rp := kmsg.NewProduceResponseTopicPartition()
+			rp.Partition, rp.ErrorCode = p.Partition, e.Code
+			rt.Partitions = append(rt.Partitions, rp)
+		}
+		resp.Topics = append(resp.Topics, rt)
+	}
+	return resp
+}
+
+// TestSinkClasses: which failures are worth another try, and what they say.
+func TestSinkClasses(t *testing.T) {
+	for _, x := range []struct {
+		key   kmsg.Key
+		err   *kerr.Error
+		retry bool
+		says  string
+	}{
+		{kmsg.Produce, kerr.TopicAuthorizationFailed, false, "the user needs Write"},
+		{kmsg.InitProducerID, kerr.TransactionalIDAuthorizationFailed, false, "sink.transactional-id-prefix"},
+		{kmsg.InitProducerID, kerr.InvalidTransactionTimeout, false, "transaction.max.timeout.ms"},
+		{kmsg.Produce, kerr.InvalidProducerEpoch, true, "ended the transaction"},
+		{kmsg.EndTxn, kerr.ProducerFenced, true, "ended the transaction"},
+	} {
+		t.Run(x.err.Message, func(t *testing.T) {
+			w := newSinkWorld(t, "properties.default.api.timeout.ms", "3000")
+			s := w.sink(1)
+			a := attemptOf(1)
+			wr, err := s.OpenWriter(w.ctx, a)
+			check(t, err)
+			art := w.seal(wr, a, 0, conntest.Rows(0, 5))
+			w.cluster.ControlKey(int16(x.key), func(req kmsg.Request) (kmsg.Response, error, bool) {
+				w.cluster.KeepControl()
+				switch req := req.(type) {
+				case *kmsg.ProduceRequest:
+					return producedWith(req, x.err), nil, true
+				case *kmsg.InitProducerIDRequest:
+					resp := req.ResponseKind().(*kmsg.InitProducerIDResponse)
+					resp.ErrorCode = x.err.Code
+					return resp, nil, true
+				case *kmsg.EndTxnRequest:
+					resp := req.ResponseKind().(*kmsg.EndTxnResponse)
+					resp.ErrorCode = x.err.Code
+					return resp, nil, true
+				}
+				return nil, nil, false
+			})
+			if x.key == kmsg.InitProducerID {
+				_, err = s.OpenWriter(w.ctx, attemptOf(2))
+			} else {
+				err = s.Publish(w.ctx, []connector.Artifact{art})[0]
+			}
+			var r connector.Retryable
+			if !errors.As(err, &r) || r.Retryable() != x.retry || !errors.Is(err, x.err) || !strings.Contains(err.Error(), x.says) {
+				t.Fatalf("the error is %v", err)
+			}
+		})
+	}
+}
+
+// TestSinkTopics: topics that are missing, made again, or that forget.
+func TestSinkTopics(t *testing.T) {
+	w := newSinkWorld(t)
+	if testing.Short() {
+		t.Skip("waits for a topic")
+	}
+	_, err := w.conn.OpenSink(w.ctx, w.table("nowhere", conntest.Columns()), conntest.OwnerOf(1, 1))
+	if !errors.Is(err, kerr.UnknownTopicOrPartition) {
+		t.Errorf("a missing topic: %v", err)
+	}
+	s := w.sink(1)
+	a := attemptOf(1)
+	wr, err := s.OpenWriter(w.ctx, a)
+	check(t, err)
+	x := w.seal(wr, a, 0, conntest.Rows(0, 5))
+	_, err = w.admin.DeleteTopics(w.ctx, "out")
+	check(t, err)
+	_, err = w.admin.CreateTopic(w.ctx, 3, 1, nil, "out")
+	check(t, err)
+	var replaced *replacedError
+	if err := s.Publish(w.ctx, []connector.Artifact{x})[0]; !errors.As(err, &replaced) || !errors.Is(err, connector.ErrRefused) {
+		t.Errorf("publishing to a topic made again: %v", err)
+	}
+	if _, err := s.OpenWriter(w.ctx, attemptOf(2)); !errors.As(err, &replaced) {
+		t.Errorf("writing on to a topic made again: %v", err)
+	}
+	out, err := s.Resolve(w.ctx, []connector.Artifact{x})
+	check(t, err)
+	if have := w.Visible(t); out[0] == connector.Published || len(have) > 0 {
+		t.Errorf("it is %s, visible are %v", out[0], have)
+	}
+	// The topic of commits, made again: nothing is claimed about what was in it.
+	_, err = w.admin.DeleteTopics(w.ctx, commitsTopic)
+	check(t, err)
+	_, err = w.admin.CreateTopic(w.ctx, commitsPartitions, 1, map[string]*string{"cleanup.policy": kadm.StringPtr("compact")}, commitsTopic)
+	check(t, err)
+	var lost *commitsError
+	if _, err := s.Resolve(w.ctx, []connector.Artifact{x}); !errors.As(err, &lost) {
+		t.Errorf("the topic of commits was made again: %v", err)
+	}
+	next := w.sink(2)
+	out, err = next.Resolve(w.ctx, []connector.Artifact{x})
+	check(t, err)
+	if out[0] != connector.Unknown || next.ExplainUnknown(x) == "" {
+		t.Errorf("with another topic of commits it is %s", out[0])
+	}
+	for _, bad := range []struct {
+		partitions int32
+		policy     string
+	}{{commitsPartitions, "delete"}, {4, "compact"}, {commitsPartitions, "compact,delete"}} {
+		_, err = w.admin.DeleteTopics(w.ctx, commitsTopic)
+		check(t, err)
+		_, err = w.admin.CreateTopic(w.ctx, bad.partitions, 1, map[string]*string{"cleanup.policy": &bad.policy}, commitsTopic)
+		check(t, err)
+		if _, err := w.Open(w.ctx, conntest.OwnerOf(1, 3)); !errors.As(err, &lost) {
+			t.Errorf("%d partitions, %s: %v", bad.partitions, bad.policy, err)
+		}
+	}
+}
+
+// TestSinkDirectories: the same job out of another data directory is another
+// owner, who may adopt the topic.
+func TestSinkDirectories(t *testing.T) {
+	w := newSinkWorld(t)
+	s := w.sink(5)
+	wr, err := s.OpenWriter(w.ctx, attemptOf(1))
+	check(t, err)
+	x := w.seal(wr, attemptOf(1), 0, conntest.Rows(0, 5))
+	other := conntest.OwnerOf(1, 1)
+	other.DataDirectory = conntest.UUID(77)
+	var owned *connector.OwnedError
+	if _, err := w.Open(w.ctx, other); !errors.As(err, &owned) {
+		t.Fatalf("another data directory: %v", err)
+	}
+	other.Adopt = true
+	adopted, err := w.Open(w.ctx, other)
+	check(t, err)
+	defer adopted.Close()
+	_, err = adopted.OpenWriter(w.ctx, attemptOf(2))
+	check(t, err)
+	if err := s.Publish(w.ctx, []connector.Artifact{x})[0]; !errors.Is(err, connector.ErrFenced) {
+		t.Fatalf("the former owner publishes: %v", err)
+	}
+}
