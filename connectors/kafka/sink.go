@@ -84,7 +84,7 @@ func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connecto
 	if s.conn, err = connect(s.opts); err != nil {
 		return nil, fmt.Errorf("table %s: %w", t.Name, err)
 	}
-	if err := s.connect(ctx); err != nil {
+	if err := s.persist(ctx, s.patience(), s.connect); err != nil {
 		s.conn.close()
 		return nil, fmt.Errorf("table %s: %w", t.Name, err)
 	}
@@ -141,12 +141,15 @@ func (s *sink) connect(ctx context.Context) error {
 	if s.table.Options.String(keyGuarantee) == atLeastOnce {
 		return nil
 	}
-	// Longer than what others' transactions may be open for.
-	wait := millis(s.table.Options, keyAPITimeout) + millis(s.table.Options, keyTxnTimeout)
-	if s.commits, err = openCommits(ctx, s.opts, s.conn, s.owner.Job, wait); err != nil {
+	if s.commits, err = openCommits(ctx, s.opts, s.conn, s.owner.Job, s.patience()); err != nil {
 		return err
 	}
 	return s.claim(ctx)
+}
+
+// patience is longer than what others' transactions may be open for.
+func (s *sink) patience() time.Duration {
+	return millis(s.table.Options, keyAPITimeout) + millis(s.table.Options, keyTxnTimeout)
 }
 
 // claim writes the job's epoch. Runs that claim at once fence each other, and the
@@ -247,33 +250,40 @@ func (s *sink) begin(ctx context.Context, st *laneState) error {
 	return nil
 }
 
-// producer makes the producer of a transactional id the only one. What goes away
-// by itself is tried again for as long as requests are.
-func (s *sink) producer(ctx context.Context, txn string) (*kgo.Client, error) {
-	ctx, cancel := context.WithTimeout(ctx, millis(s.table.Options, keyAPITimeout))
-	defer cancel()
-	for pause := minPause; ; pause = min(2*pause, maxPause) {
-		c, err := kgo.NewClient(s.producerOptions(txn)...)
-		if err != nil {
-			return nil, fmt.Errorf("setting up a Kafka client: %w", err)
+// producer makes the producer of a transactional id the only one.
+func (s *sink) producer(ctx context.Context, txn string) (c *kgo.Client, err error) {
+	err = s.persist(ctx, millis(s.table.Options, keyAPITimeout), func(ctx context.Context) error {
+		if c, err = kgo.NewClient(s.producerOptions(txn)...); err != nil {
+			return fmt.Errorf("setting up a Kafka client: %w", err)
 		}
 		if s.commits == nil {
-			return c, nil
+			return nil
 		}
-		_, _, err = c.ProducerID(ctx)
-		if err == nil {
-			return c, nil
+		if _, _, err := c.ProducerID(ctx); err != nil {
+			c.Close()
+			return sinkFailed(failed(err, "initializing the producer with transactional id %s", txn))
 		}
-		c.Close()
-		e := sinkFailed(failed(err, "initializing the producer with transactional id %s", txn))
-		if !e.again {
-			return nil, e
+		return nil
+	})
+	return c, err
+}
+
+// persist repeats what goes away by itself. A topic that nobody knows was waited
+// for already.
+func (s *sink) persist(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
+		err := f(ctx)
+		var r connector.Retryable
+		if err == nil || unknownTopic(err) || !errors.As(err, &r) || !r.Retryable() {
+			return err
 		}
 		again := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 			again.Stop()
-			return nil, e
+			return err
 		case <-again.C:
 		}
 	}
