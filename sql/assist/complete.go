@@ -262,17 +262,25 @@ func (l *lister) scopes() []plan.ScopeAt {
 }
 
 func (l *lister) scope() {
-	scopes := l.scopes()
-	for _, s := range scopes {
+	found := false
+	for _, s := range l.scopes() {
 		for _, r := range s.Relations {
 			l.columns(r.Columns)
+			found = true
 		}
 	}
-	if len(scopes) > 0 {
+	if found {
 		return
 	}
-	for _, r := range l.mentioned() {
+	named := l.mentioned()
+	for _, r := range named {
 		l.columnsOf(r.table)
+	}
+	if len(named) == 0 && hasWord(l.c.statement, "SELECT") {
+		// FROM is written last: any table may be meant.
+		for _, name := range l.a.index.Catalog.Names() {
+			l.columnsOf(name)
+		}
 	}
 }
 

@@ -183,21 +183,31 @@ func cellsOf(object json.RawMessage, cols []control.Column) ([]output.Cell, erro
 }
 
 // shell reads statements from stdin until its end or \q.
-func (e *Env) shell(ctx context.Context, api control.API, q control.Query) error {
-	prompt := func(s string) {
-		if e.StdoutTerminal {
-			fmt.Fprint(e.Stdout, s)
-		}
-	}
+func (e *Env) shell(ctx context.Context, api control.API, q control.Query) (err error) {
 	if e.StdoutTerminal {
-		fmt.Fprintln(e.Stdout, `Statements end with ';'. \d lists tables, \timing switches times on, \q leaves.`)
+		fmt.Fprintln(e.Stdout, `Statements end with ';'. \? lists the commands, \q leaves.`)
 	}
-	in := bufio.NewScanner(e.Stdin)
-	in.Buffer(nil, 16<<20)
 	s := shellState{e: e, api: api, q: q}
-	prompt("millrace> ")
-	for in.Scan() {
-		line := in.Text()
+	in, done, err := e.lines(&s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, exitcode.With(exitcode.Environment, done())) }()
+	for {
+		prompt := "millrace> "
+		if s.text != "" {
+			prompt = "       -> "
+		}
+		line, err := in.readLine(prompt)
+		if errors.Is(err, io.EOF) {
+			if e.StdoutTerminal {
+				fmt.Fprintln(e.Stdout)
+			}
+			break
+		}
+		if err != nil {
+			return exitcode.With(exitcode.Environment, err)
+		}
 		if s.text == "" && strings.HasPrefix(strings.TrimSpace(line), `\`) {
 			if leave := s.command(ctx, strings.TrimSpace(line)); leave {
 				return nil
@@ -205,14 +215,6 @@ func (e *Env) shell(ctx context.Context, api control.API, q control.Query) error
 		} else if err := s.line(ctx, line); err != nil {
 			return err
 		}
-		if s.text == "" {
-			prompt("millrace> ")
-		} else {
-			prompt("       -> ")
-		}
-	}
-	if err := in.Err(); err != nil && !errors.Is(err, io.EOF) {
-		return exitcode.With(exitcode.Environment, err)
 	}
 	if strings.TrimSpace(s.text) != "" {
 		return s.run(ctx, s.text)
@@ -246,8 +248,10 @@ func (s *shellState) command(ctx context.Context, line string) (leave bool) {
 		if err := s.run(ctx, stmt); err != nil {
 			s.e.note("%v", err)
 		}
+	case `\?`:
+		s.e.note("\\d         tables\n\\d TABLE   the columns of a table\n\\timing    show how long statements take, or no longer\n\\q         leave")
 	default:
-		s.e.note(`%s: there are \d [TABLE], \timing and \q`, fields[0])
+		s.e.note(`%s: there are \d [TABLE], \timing, \? and \q`, fields[0])
 	}
 	return false
 }
