@@ -7,7 +7,6 @@ var rewrites = map[string]string{
 	"decimal-division":    "DECIMAL / DECIMAL is DECIMAL by Flink's rule, rounded half up; DuckDB divides as DOUBLE",
 	"greatest-null":       "GREATEST and LEAST are NULL if an argument is; DuckDB skips NULL",
 	"concat-null":         "CONCAT is NULL if an argument is; DuckDB skips NULL",
-	"like-escape":         "LIKE escapes by \\ unless told otherwise; DuckDB has no escape character unless told",
 	"cast-cuts":           "a CAST from DECIMAL or DOUBLE to an integer cuts the fraction; DuckDB rounds",
 	"sunday-is-1":         "DAYOFWEEK counts from Sunday = 1; DuckDB from Sunday = 0",
 	"trim-blanks":         "TRIM takes off the blank U+0020; DuckDB every space of Unicode",

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,10 @@ var renew = os.Getenv("MILLRACE_ORACLE_RENEW") != ""
 // columnsAQuery is how many expressions one query selects: planning a query costs
 // more than a column.
 const columnsAQuery = 40
+
+// arrival finds queries whose rows depend on the order in which they arrive; Flink
+// reads the branches of VALUES in any order, and answers one way or the other.
+var arrival = regexp.MustCompile(`(LISTAGG|ARRAY_AGG|FIRST_VALUE|LAST_VALUE)\([^)]*\)( FROM|,)`)
 
 // sampled is of how many cases one is asked again where all need not be.
 const sampled = 5
@@ -64,6 +69,7 @@ func TestStoredAnswersAreFlinks(t *testing.T) {
 			case was == nil && renew:
 			case was == nil:
 				t.Errorf("%s: no stored answer (make oracle): %s", s.name, q)
+			case was.fault == "" && is.fault == "" && arrival.MatchString(q):
 			case (was.fault != "") != (is.fault != "") || was.fault == "" && was.differs(is, false) != "":
 				report := t.Errorf
 				if renew {
