@@ -12,7 +12,7 @@ EVENTS      ?= 20000
 
 export CGO_ENABLED = 0
 
-.PHONY: help build demo test test-services torture race slt fuzz bench lint fmt docs verify oracle
+.PHONY: help build demo cluster-demo test test-services torture race slt fuzz bench lint fmt docs verify oracle
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ build: ## build the one static binary, bin/millrace
 
 demo: build ## set up and run the main job: GitHub events into exactly-once tables
 	$(BIN) demo --events $(EVENTS)
+
+cluster-demo: build ## the main job into real HDFS, Hive and ClickHouse servers, fetched and started
+	$(GO) run ./examples/cluster -millrace $(BIN)
 
 test: build ## run every test that needs Go alone (under 10 minutes on 2 cores)
 	$(GO) test -timeout 9m ./...
