@@ -83,6 +83,8 @@ type Spec struct {
 	Summary, Doc string
 	// Source and Sink say what tables of this connector can be used as.
 	Source, Sink bool
+	// Lookup: tables can be looked up by key, see LookupConnector.
+	Lookup bool
 	// Bounded: the source always ends.
 	Bounded bool
 	// Options, without those of formats.

@@ -39,6 +39,7 @@ type Run struct {
 	tables  map[string]*table // by name; immutable after Start
 	nodes   map[graph.NodeID]*table
 	sources map[string]*source // by table name; immutable after Start
+	lookups map[graph.NodeID]connector.Lookup
 	keyed   Keyed
 	slots   []*slot.Slot
 
@@ -123,7 +124,7 @@ func Start(ctx context.Context, job *graph.Job, deps Deps) (*Run, error) {
 	}
 	r := &Run{job: withValues(job), deps: deps.withDefaults(), opts: opts, book: deps.Ledger.Book(deps.Scope),
 		kick: make(chan struct{}, 1), hurry: make(chan struct{}, 1), done: make(chan struct{}), rates: map[string]*rate{},
-		tables: map[string]*table{}, nodes: map[graph.NodeID]*table{}, sources: map[string]*source{}}
+		tables: map[string]*table{}, nodes: map[graph.NodeID]*table{}, sources: map[string]*source{}, lookups: map[graph.NodeID]connector.Lookup{}}
 	r.clock = r.deps.Clock
 	r.start = r.clock.Now()
 	r.ctx, r.cancel = context.WithCancel(context.Background())
@@ -204,6 +205,9 @@ func (r *Run) open(ctx context.Context) error {
 	if err := r.openSources(ctx); err != nil {
 		return err
 	}
+	if err := r.openLookups(ctx); err != nil {
+		return err
+	}
 	if err := r.findLanes(ctx, true); err != nil {
 		return err
 	}
@@ -242,6 +246,9 @@ func (r *Run) closeAll() {
 		if s.src != nil {
 			s.src.Close()
 		}
+	}
+	for _, l := range r.lookups {
+		l.Close()
 	}
 	for _, t := range r.tables {
 		if t.sink != nil {

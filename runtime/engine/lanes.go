@@ -209,13 +209,13 @@ func (r *Run) makeLane(s *source, f *ledger.Lane, index *laneIndex, parts []conn
 	if f.ID.Set > 0 {
 		name = fmt.Sprintf("%s#%d", name, f.ID.Set)
 	}
-	cfg := lane.Config{Name: name, Fact: f, Partitions: parts, Job: r.job, Sources: s.nodes, Source: s.src, Book: r.book,
+	cfg := lane.Config{Name: name, Fact: f, Partitions: parts, Job: r.job, Sources: s.nodes, Source: s.src, Lookups: r.lookups, Book: r.book,
 		DeadLetters: r.deps.DeadLetters, Slot: r.slots[0], Zone: r.zone, Log: r.deps.Log, Notice: r.deps.Notice,
 		EndsBy: endsBy(s.table), NewEnds: r.deps.NewEnds, ClockMicros: r.clockMicros(), Changed: func() { r.stir(l) }, Dead: r.countDead, Options: r.opts.Lane}
 	cfg.Options.Seed = uint64(f.ID.Topic[0])<<8 | uint64(f.ID.Set)
 	cfg.Committed = r.committed
 	for _, node := range s.nodes {
-		c, err := operator.NewChain(r.job, node)
+		c, err := operator.NewChain(r.job, node, r.lookups)
 		if err != nil {
 			return nil, err
 		}

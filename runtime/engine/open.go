@@ -166,6 +166,26 @@ func (r *Run) openSources(ctx context.Context) error {
 	return nil
 }
 
+// openLookups opens each table that is looked up, once for all lanes.
+func (r *Run) openLookups(ctx context.Context) error {
+	for _, n := range r.job.Nodes {
+		op, ok := n.Op.(*graph.Lookup)
+		if !ok {
+			continue
+		}
+		var keys []int
+		for _, k := range op.Keys {
+			keys = append(keys, k.Column)
+		}
+		l, err := op.Connector.OpenLookup(ctx, op.Table, keys, op.Columns)
+		if err != nil {
+			return fmt.Errorf("opening table %s for lookups: %w", op.Table.Name, err)
+		}
+		r.lookups[n.ID] = l
+	}
+	return nil
+}
+
 // overlap refuses what the ledger cannot keep apart: one topic read as two
 // tables into one output, whose positions would share a key.
 func overlap(lanes []*laneOf) error {

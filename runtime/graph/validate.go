@@ -35,6 +35,8 @@ func OpName(op Op) string {
 		return "Filter"
 	case *Unnest:
 		return "Unnest"
+	case *Lookup:
+		return "Lookup"
 	case *Union:
 		return "Union"
 	case *WindowAssign:
@@ -180,6 +182,8 @@ func (v *validator) op(id NodeID) error {
 			return v.fault("%s is %s, neither ARRAY nor MAP", op.Value, op.Value.Type())
 		}
 		return v.exprs(v.input(0).Schema, op.Value)
+	case *Lookup:
+		return v.lookup(id, op)
 	case *Union:
 		for i := range v.n.Inputs {
 			if err := v.same(v.input(i).Schema, v.n.Schema); err != nil {

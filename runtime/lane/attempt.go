@@ -416,6 +416,11 @@ func describe(h hash.Hash, n *graph.Node) {
 		fmt.Fprintln(h, op.Predicate)
 	case *graph.Unnest:
 		fmt.Fprintln(h, op.Value, op.Outer, op.Ordinality)
+	case *graph.Lookup:
+		fmt.Fprintln(h, op.Table.Name, op.Columns, op.Outer, op.Condition)
+		for _, k := range op.Keys {
+			fmt.Fprintln(h, k.Column, k.Value)
+		}
 	}
 	for _, f := range n.Schema.Fields {
 		fmt.Fprintln(h, f.Name, f.Type)

@@ -26,6 +26,9 @@ type Config struct {
 	Sources []graph.NodeID
 	// Source is that table, open; the caller closes it.
 	Source connector.Source
+	// Lookups are the tables that are looked up, open, by node; the caller closes
+	// them.
+	Lookups map[graph.NodeID]connector.Lookup
 	// EndsBy is the hash of the options that say where reading ends: while it is
 	// the same, a lane that starts again stops where it was to stop at first,
 	// unless NewEnds says that every run has its own end.

@@ -106,10 +106,11 @@ func (l *Lane) newDrive(a *attempt, outputs []*output) (*drive, error) {
 	d := &drive{lane: l, att: a, outputs: outputs, ctx: expr.NewContext(l.cfg.Zone, l.opts.Seed)}
 	d.base, d.cancel = context.WithCancel(a.ctx)
 	for _, src := range l.cfg.Sources {
-		c, err := operator.NewChain(l.cfg.Job, src)
+		c, err := operator.NewChain(l.cfg.Job, src, l.cfg.Lookups)
 		if err != nil {
 			return nil, err
 		}
+		c.Wait(d.ask)
 		op := l.cfg.Job.Nodes[src].Op.(*graph.Source)
 		sc := &sourceChain{chain: c, schema: l.cfg.Job.Nodes[src].Schema}
 		for _, col := range op.Columns {
@@ -168,6 +169,18 @@ func (d *drive) wait(ctx context.Context, o *output, f func(context.Context) err
 	o.blockedSince.Store(0)
 	if err == nil && held {
 		err = d.acquire(ctx)
+	}
+	return err
+}
+
+// ask does a lookup without holding the run token. A table that does not answer
+// holds up its own lane alone. Invariant 4.
+func (d *drive) ask(f func(context.Context) error) error {
+	held := d.holding
+	d.release()
+	err := d.member.IO(d.base, f)
+	if err == nil && held {
+		err = d.acquire(d.base)
 	}
 	return err
 }

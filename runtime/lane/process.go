@@ -12,7 +12,9 @@ func (d *drive) process(ctx context.Context, outputs []*output) error {
 	in, bytes := d.prepare()
 	d.turn += bytes
 	needed := d.classify(in, outputs)
-	d.evaluate(in, needed)
+	if err := d.evaluate(in, needed); err != nil {
+		return err
+	}
 	for _, o := range outputs {
 		if !d.has(o) {
 			continue // it was taken away while another was blocked
@@ -119,11 +121,16 @@ func (d *drive) classify(in *input, outputs []*output) batch.Sel {
 	return d.sel
 }
 
-func (d *drive) evaluate(in *input, sel batch.Sel) {
+// evaluate runs the chains. Positions move with an output's rows alone, so that a
+// failed lookup, which ends the attempt, skips nothing. Invariant 1.
+func (d *drive) evaluate(in *input, sel batch.Sel) error {
 	for _, c := range d.chains {
 		c.show(in.batch)
-		c.chain.Eval(d.ctx, &c.view, sel)
+		if err := c.chain.Eval(d.ctx, &c.view, sel); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // show makes the view the source node's columns of a batch.

@@ -1,9 +1,11 @@
 package operator
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/graph"
 )
@@ -17,6 +19,7 @@ type Chain struct {
 	results map[graph.NodeID][]*Rows
 	source  graph.NodeID
 	root    Rows
+	lookups []*Lookup
 }
 
 // step is a node of the chain; a node behind a union runs once for each of the
@@ -29,8 +32,9 @@ type step struct {
 }
 
 // NewChain compiles everything that the source node feeds, up to sinks and
-// exchanges.
-func NewChain(job *graph.Job, source graph.NodeID) (*Chain, error) {
+// exchanges. open are the tables that are looked up, by node; they may miss in a
+// chain that is never evaluated.
+func NewChain(job *graph.Job, source graph.NodeID, open map[graph.NodeID]connector.Lookup) (*Chain, error) {
 	c := &Chain{job: job, source: source, results: map[graph.NodeID][]*Rows{}, inputs: map[graph.NodeID][]graph.NodeID{}}
 	parts := map[graph.NodeID]int{source: 1}
 	for id := source + 1; int(id) < len(job.Nodes); id++ {
@@ -53,9 +57,12 @@ func NewChain(job *graph.Job, source graph.NodeID) (*Chain, error) {
 		s := step{id: id}
 		if _, ok := n.Op.(*graph.Union); !ok {
 			for range count {
-				op, err := compile(job, n)
+				op, err := compile(job, n, open[id])
 				if err != nil {
 					return nil, err
+				}
+				if l, ok := op.(*Lookup); ok {
+					c.lookups = append(c.lookups, l)
 				}
 				s.ops = append(s.ops, op)
 				s.parts = append(s.parts, new(Rows))
@@ -67,7 +74,7 @@ func NewChain(job *graph.Job, source graph.NodeID) (*Chain, error) {
 	return c, nil
 }
 
-func compile(job *graph.Job, n *graph.Node) (Operator, error) {
+func compile(job *graph.Job, n *graph.Node, open connector.Lookup) (Operator, error) {
 	in := job.Nodes[n.Inputs[0]].Schema
 	switch op := n.Op.(type) {
 	case *graph.Project:
@@ -76,6 +83,8 @@ func compile(job *graph.Job, n *graph.Node) (Operator, error) {
 		return NewFilter(op.Predicate, in)
 	case *graph.Unnest:
 		return NewUnnest(op.Value, op.Outer, op.Ordinality, in, n.Schema)
+	case *graph.Lookup:
+		return NewLookup(op, open, in, n.Schema)
 	case *graph.WindowAssign:
 		return NewWindowAssign(op.Window, op.Time, in, n.Schema)
 	}
@@ -85,8 +94,19 @@ func compile(job *graph.Job, n *graph.Node) (Operator, error) {
 // Outputs are the sink and exchange nodes that the chain feeds, ascending.
 func (c *Chain) Outputs() []graph.NodeID { return c.outputs }
 
-// Eval computes all results of a source batch over the rows of sel (nil: all).
-func (c *Chain) Eval(ctx *expr.Context, b *batch.Batch, sel batch.Sel) {
+// Wait sets how the chain waits for tables that it looks up: wait calls f, which may
+// block until the context that it gets ends, and returns its error. Without it the
+// chain waits in Eval, and for ever.
+func (c *Chain) Wait(wait func(f func(context.Context) error) error) {
+	for _, l := range c.lookups {
+		l.wait = wait
+	}
+}
+
+// Eval computes all results of a source batch over the rows of sel (nil: all). An
+// error is of a table that could not be looked up: there are no results then, and
+// the same rows are to be tried again.
+func (c *Chain) Eval(ctx *expr.Context, b *batch.Batch, sel batch.Sel) error {
 	c.root = Rows{Batch: b, Sel: sel}
 	c.results[c.source] = append(c.results[c.source][:0], &c.root)
 	for i := range c.steps {
@@ -98,9 +118,13 @@ func (c *Chain) Eval(ctx *expr.Context, b *batch.Batch, sel batch.Sel) {
 		}
 		for k, r := range s.in {
 			s.ops[k].Eval(ctx, r, s.parts[k])
+			if err := s.parts[k].Err; err != nil {
+				return err
+			}
 		}
 		c.results[s.id] = s.parts
 	}
+	return nil
 }
 
 // Result is what an output node gets of the batch last evaluated: one part for

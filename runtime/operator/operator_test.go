@@ -219,7 +219,7 @@ func TestChain(t *testing.T) {
 		{ID: 5, Op: &graph.Sink{}, Inputs: []graph.NodeID{4}, Schema: schemaOf(in.Schema.Fields[0])},
 		{ID: 6, Op: &graph.Exchange{}, Inputs: []graph.NodeID{2}, Schema: schemaOf(in.Schema.Fields[0])},
 	}}
-	c, err := NewChain(j, 0)
+	c, err := NewChain(j, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,9 @@ func TestChain(t *testing.T) {
 		t.Errorf("outputs %v", c.Outputs())
 	}
 	for range 2 {
-		c.Eval(expr.NewContext(nil, 0), in, batch.Sel{0, 2})
+		if err := c.Eval(expr.NewContext(nil, 0), in, batch.Sel{0, 2}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	sink := c.Result(5, nil)
 	if len(sink) != 2 || !slices.Equal(show(sink[0]), []string{"0:0", "0:0"}) || !slices.Equal(show(sink[1]), []string{"0:0", "2:2"}) {

@@ -19,6 +19,9 @@ type Rows struct {
 	Failed []batch.ValueError
 	// Empty are source rows that gave nothing to an UNNEST, ascending.
 	Empty []int32
+	// Err is why an operator could not ask what it had to ask. Nothing else counts
+	// then: the same rows are to be tried again.
+	Err error
 }
 
 // Source is the source row of row i.
@@ -49,6 +52,7 @@ func (r *Rows) inherit(in *Rows) {
 	r.Batch, r.Sel, r.Origin = in.Batch, in.Sel, in.Origin
 	r.Failed = append(r.Failed[:0], in.Failed...)
 	r.Empty = append(r.Empty[:0], in.Empty...)
+	r.Err = nil
 }
 
 // all gives the selection of in as numbers.

@@ -27,6 +27,29 @@ func NewKeys(columns []types.Type) *Keys {
 	return k
 }
 
+// Reset makes the set empty again, keeping its memory.
+func (k *Keys) Reset() {
+	for i := range k.cols {
+		k.cols[i].Reset(k.cols[i].Type, 0)
+	}
+	k.hashes = k.hashes[:0]
+	clear(k.index)
+}
+
+// Slot is the slot of a row's key, -1 if it is not there. Many goroutines may ask
+// at a time while none changes the set.
+func (k *Keys) Slot(cols []*batch.Vec, hash uint64, row int) int32 {
+	for at := hash & k.mask; ; at = (at + 1) & k.mask {
+		s := k.index[at]
+		if s == 0 {
+			return -1
+		}
+		if k.hashes[s-1] == hash && k.equal(int(s-1), cols, row) {
+			return s - 1
+		}
+	}
+}
+
 // Len is the number of keys.
 func (k *Keys) Len() int { return len(k.hashes) }
 

@@ -114,7 +114,8 @@ func newCompiler(files []Source, opts Options) *compiler {
 	if c.unit.Name == "" && len(files) > 0 {
 		c.unit.Name = strings.TrimSuffix(path.Base(files[len(files)-1].Name), ".sql")
 	}
-	c.binder = &plan.Binder{Catalog: c.catalog, Diags: &c.diags, ReadToNow: opts.Mode == ModeSQL || opts.Mode == ModePreview, Index: opts.Index}
+	c.binder = &plan.Binder{Catalog: c.catalog, Diags: &c.diags, ReadToNow: opts.Mode == ModeSQL || opts.Mode == ModePreview, Index: opts.Index,
+		Lookups: lookupConnectors(opts.Registry)}
 	c.libraries()
 	return c
 }
@@ -364,4 +365,18 @@ func (c *compiler) query(s *syntax.QueryStmt) {
 		c.queries = append(c.queries, boundQuery{out: out, stmt: at, mode: modeOf{c.binder.Batch, c.binder.Zone}})
 		c.unit.Statements[at].Schema = plan.SchemaOf(out.Columns())
 	}
+}
+
+// lookupConnectors are those whose tables can be looked up by key.
+func lookupConnectors(r *connector.Registry) []string {
+	if r == nil {
+		return nil
+	}
+	var out []string
+	for _, name := range r.Names() {
+		if c, ok := r.Lookup(name); ok && c.Spec().Lookup {
+			out = append(out, name)
+		}
+	}
+	return out
 }

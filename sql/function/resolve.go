@@ -32,7 +32,6 @@ func (e *UnknownError) Error() string {
 // later are functions of Flink that are known and absent.
 var later = map[string]string{
 	"TUMBLE_PROCTIME": windowHelp, "HOP_PROCTIME": windowHelp, "SESSION_PROCTIME": windowHelp,
-	"PROCTIME":          "event time is the way here: WATERMARK FOR ts AS ...",
 	"CURRENT_WATERMARK": "", "JSON_OBJECTAGG": "", "JSON_ARRAYAGG": "",
 	"COLLECT": "", "PRINTF": "CONCAT(a, b, ...)", "ENCODE": "", "PERCENTILE": "",
 }

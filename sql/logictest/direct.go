@@ -30,7 +30,11 @@ func (Direct) Run(ctx context.Context, job *graph.Job, o RunOptions) (*Outcome, 
 		return nil, fmt.Errorf("session zone: %w", err)
 	}
 	r := &run{ctx: ctx, job: job, o: o, ec: expr.NewContext(zone, 1), sinks: map[graph.NodeID]*sinkRun{},
-		inputs: map[graph.NodeID]*collected{}, out: &Outcome{}}
+		inputs: map[graph.NodeID]*collected{}, out: &Outcome{}, lookups: map[graph.NodeID]connector.Lookup{}}
+	defer r.closeLookups()
+	if err := r.openLookups(); err != nil {
+		return r.out, err
+	}
 	r.ec.Now = 1_700_000_000_000_000
 	if r.o.BatchRows <= 0 {
 		r.o.BatchRows = 1000
@@ -64,7 +68,9 @@ type run struct {
 	sinks  map[graph.NodeID]*sinkRun
 	inputs map[graph.NodeID]*collected // by exchange
 	out    *Outcome
-	order  int64 // rows handed to keyed stages so far
+	// lookups are the tables that are looked up, open.
+	lookups map[graph.NodeID]connector.Lookup
+	order   int64 // rows handed to keyed stages so far
 }
 
 // collected is the rows that reached an exchange.
@@ -127,7 +133,7 @@ func (r *run) source(n *graph.Node, op *graph.Source) error {
 	for i := range parts {
 		splits[i] = connector.Split{Number: int32(i), From: starts[i], End: ends[i]}
 	}
-	chain, err := operator.NewChain(r.job, n.ID)
+	chain, err := operator.NewChain(r.job, n.ID, r.lookups)
 	if err != nil {
 		return err
 	}
@@ -184,7 +190,7 @@ func (r *run) read(reader connector.Reader, chain *operator.Chain, assign *water
 
 // values evaluates literal rows.
 func (r *run) values(n *graph.Node, op *graph.Values) error {
-	chain, err := operator.NewChain(r.job, n.ID)
+	chain, err := operator.NewChain(r.job, n.ID, r.lookups)
 	if err != nil {
 		return err
 	}
@@ -204,7 +210,9 @@ func (r *run) values(n *graph.Node, op *graph.Values) error {
 
 // push runs a batch through a chain into sinks and exchanges.
 func (r *run) push(chain *operator.Chain, b *batch.Batch) error {
-	chain.Eval(r.ec, b, nil)
+	if err := chain.Eval(r.ec, b, nil); err != nil {
+		return err
+	}
 	for _, id := range chain.Outputs() {
 		n := r.job.Nodes[id]
 		parts := chain.Result(id, nil)

@@ -49,7 +49,7 @@ func (r *run) keyed(n *graph.Node) error {
 	if err != nil {
 		return err
 	}
-	chain, err := operator.NewChain(r.job, n.ID)
+	chain, err := operator.NewChain(r.job, n.ID, r.lookups)
 	if err != nil {
 		return err
 	}

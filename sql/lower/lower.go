@@ -232,6 +232,8 @@ func (l *lowerer) node(n plan.Node) (*lowered, error) {
 			return nil, err
 		}
 		return l.add(&graph.Unnest{Value: v, Outer: n.Outer, Ordinality: n.Ordinality}, l.widen(in, n.Cols), "", in.id), nil
+	case *plan.Lookup:
+		return l.lookup(n, in)
 	case *plan.WindowTable:
 		return l.windowTable(n, in)
 	case *plan.Aggregate:

@@ -1,6 +1,8 @@
 package optimizer
 
 import (
+	"slices"
+
 	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/sql/plan"
 )
@@ -65,6 +67,16 @@ func mapExprs(n plan.Node, f func(expr.Expr) expr.Expr) plan.Node {
 	case *plan.Unnest:
 		c := *n
 		c.Value = f(n.Value)
+		return &c
+	case *plan.Lookup:
+		c := *n
+		c.Keys = slices.Clone(n.Keys)
+		for i := range c.Keys {
+			c.Keys[i].Value = f(n.Keys[i].Value)
+		}
+		if n.Condition != nil {
+			c.Condition = f(n.Condition)
+		}
 		return &c
 	case *plan.Join:
 		if n.Condition == nil {

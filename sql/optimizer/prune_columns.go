@@ -72,6 +72,8 @@ func prune(n plan.Node, need idSet) plan.Node {
 			below[k.ID] = true
 		}
 		return n.With(prune(n.Input, below))
+	case *plan.Lookup:
+		return pruneLookup(n, need)
 	case *plan.Join:
 		return pruneJoin(n, need)
 	case *plan.Over:

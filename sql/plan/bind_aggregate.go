@@ -168,7 +168,9 @@ func (g *grouping) aggregate(s *syntax.Select) Node {
 		ref := add(k.e, keyName(k.e))
 		c, _ := ColumnByID(pre.Cols, ref.Index)
 		k.col = *c
-		k.col.RowTime = false
+		// The state of a key goes back together with the positions of its rows, so
+		// that it does not matter that a replay may look up another key.
+		k.col.RowTime, k.col.Lookup = false, false
 		a.Keys = append(a.Keys, ref.Index)
 		a.Cols = append(a.Cols, k.col)
 	}

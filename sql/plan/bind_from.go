@@ -93,7 +93,8 @@ func (b *Binder) tableRef(t *syntax.TableRef, ctes []*cte) *Output {
 		b.notYet(h.Span(), "the hint "+h.Name.Name)
 	}
 	if t.AsOf != nil {
-		b.notYet(t.Span(), "FOR SYSTEM_TIME AS OF")
+		b.errorf(diag.CodeBadArgument, t.AsOf.Span(), "FOR SYSTEM_TIME AS OF belongs to the table on the right of a join").
+			WithHelp("FROM o JOIN %s FOR SYSTEM_TIME AS OF o.proc AS d ON o.k = d.k", t.Name.Last().Name)
 		return nil
 	}
 	return b.namedTable(t.Name, ctes)

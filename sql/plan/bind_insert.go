@@ -328,12 +328,17 @@ func (b *Binder) checkDeterminism(s *syntax.Insert, t *catalog.Table, p *Project
 		case slices.Contains(t.PrimaryKey, c.Name):
 			what = "key column"
 		}
-		if what == "" || p.Cols[i].Determinism == fn.Deterministic {
+		if what == "" || p.Cols[i].Determinism == fn.Deterministic && !p.Cols[i].Lookup {
 			continue
 		}
 		span := s.Target.Span()
 		if at, ok := given[c.Name]; ok {
 			span = out.Spans[at]
+		}
+		if p.Cols[i].Lookup {
+			b.errorf(diag.CodeNondeterministic, span, "%s %q must not depend on a lookup: a replay may find another row, and would write elsewhere", what, c.Name).
+				WithHelp("use a column of the row itself")
+			continue
 		}
 		b.errorf(diag.CodeNondeterministic, span, "%s %q must not depend on the clock or on chance: a replay would write the row elsewhere", what, c.Name).
 			WithHelp("use the row's own time, e.g. DATE_FORMAT(ts, 'yyyy-MM-dd')")

@@ -16,6 +16,9 @@ func (b *Binder) join(j *syntax.Join, sc *scope) Node {
 	if u, ok := j.Right.(*syntax.Unnest); ok {
 		return b.joinUnnest(j, u, sc)
 	}
+	if t, ok := j.Right.(*syntax.TableRef); ok && t.AsOf != nil {
+		return b.joinLookup(j, t, sc)
+	}
 	first, firstMerged := len(sc.rels), len(sc.merged)
 	left := b.from(j.Left, sc)
 	mid, midMerged := len(sc.rels), len(sc.merged)
@@ -45,7 +48,7 @@ func (b *Binder) join(j *syntax.Join, sc *scope) Node {
 	if len(shared) == 0 {
 		return n
 	}
-	return b.mergeColumns(n, shared, sc, firstMerged)
+	return b.mergeColumns(n, n.Kind, shared, sc, firstMerged)
 }
 
 var joinKinds = map[syntax.JoinKind]graph.JoinKind{
@@ -162,18 +165,18 @@ func (b *Binder) usingCondition(names []*syntax.Ident, left, right *scope) (on e
 
 // mergeColumns makes one column of each pair of USING: the one of the side whose
 // rows are all there, or the first that is not NULL.
-func (b *Binder) mergeColumns(n *Join, shared []sharedColumn, sc *scope, firstMerged int) Node {
-	var out Node = n
+func (b *Binder) mergeColumns(n Node, kind graph.JoinKind, shared []sharedColumn, sc *scope, firstMerged int) Node {
+	out, cols := n, n.Columns()
 	p := &Project{Input: n}
-	for i := range n.Cols {
-		p.Exprs, p.Cols = append(p.Exprs, n.Cols[i].Ref()), append(p.Cols, n.Cols[i])
+	for i := range cols {
+		p.Exprs, p.Cols = append(p.Exprs, cols[i].Ref()), append(p.Cols, cols[i])
 	}
 	var merged []mergedColumn
 	for _, s := range shared {
-		l, _ := ColumnByID(n.Cols, s.left.ID)
-		r, _ := ColumnByID(n.Cols, s.right.ID)
+		l, _ := ColumnByID(cols, s.left.ID)
+		r, _ := ColumnByID(cols, s.right.ID)
 		m := mergedColumn{name: s.name, hides: map[int]bool{l.ID: true, r.ID: true}}
-		switch n.Kind {
+		switch kind {
 		case graph.RightJoin:
 			m.col = *r
 		case graph.FullJoin:
@@ -181,7 +184,7 @@ func (b *Binder) mergeColumns(n *Join, shared []sharedColumn, sc *scope, firstMe
 			if err != nil {
 				e = l.Ref() // the types are equal: USING compared them
 			}
-			m.col = derive(b.id, s.name, e, n.Cols)
+			m.col = derive(b.id, s.name, e, cols)
 			p.Exprs, p.Cols = append(p.Exprs, e), append(p.Cols, m.col)
 			out = p
 		default:

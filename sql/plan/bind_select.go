@@ -2,6 +2,7 @@ package plan
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/millrace/millrace/runtime/expr"
 	rt "github.com/millrace/millrace/runtime/types"
@@ -55,6 +56,10 @@ func (b *Binder) selectQuery(s *syntax.Select, ctes []*cte, order []*syntax.Orde
 
 func (b *Binder) selectHints(s *syntax.Select) {
 	for _, h := range s.Hints {
+		if strings.EqualFold(h.Name.Name, "LOOKUP") {
+			b.lookupHint(h, s.From)
+			continue
+		}
 		if h.Name.Name != "STATE_ID" && h.Name.Name != "state_id" {
 			b.notYet(h.Span(), "the hint "+h.Name.Name)
 			continue

@@ -28,6 +28,8 @@ type Binder struct {
 	Declared map[string]diag.Span
 	// Index, if not nil, takes down what names and expressions mean.
 	Index *Index
+	// Lookups are the connectors whose tables can be looked up; for messages.
+	Lookups []string
 
 	nextID int
 	// origin is the way from the statement to the text being bound, for state

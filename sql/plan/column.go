@@ -19,6 +19,11 @@ type Column struct {
 
 	// RowTime: the values are the rows' event time, watermarks run along.
 	RowTime bool
+	// ProcTime: the column is PROCTIME(), the time of processing.
+	ProcTime bool
+	// Lookup: what a table said when it was looked up is behind the column; a replay
+	// may get another answer.
+	Lookup bool
 	// Window is set for window_start, window_end and window_time.
 	Window *WindowColumn
 	// Determinism is the weakest of all calls behind the column.
@@ -147,8 +152,12 @@ func derive(newID func() int, name string, e expr.Expr, input []Column) Column {
 		}
 	}
 	out := Column{ID: newID(), Name: name, Type: e.Type(), Determinism: expr.DeterminismOf(e), WindowOnly: true}
+	if c, ok := e.(*expr.Call); ok {
+		out.ProcTime = c.Fn.Name == "PROCTIME"
+	}
 	for _, ref := range expr.Columns(e) {
 		if c, ok := ColumnByID(input, ref); ok {
+			out.Lookup = out.Lookup || c.Lookup
 			out.Determinism = max(out.Determinism, c.Determinism)
 			out.WindowOnly = out.WindowOnly && (c.WindowOnly || c.Window != nil)
 		}

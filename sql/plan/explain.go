@@ -83,6 +83,8 @@ func describe(n Node) (kind string, details []string) {
 		return "Aggregate", describeAggregate(n)
 	case *Join:
 		return "Join", describeJoin(n)
+	case *Lookup:
+		return "Lookup", describeLookup(n)
 	case *SetOperation:
 		return "SetOperation", []string{n.String(), "columns=[" + columnNames(n.Cols) + "]", "state=" + n.Path}
 	case *Over:

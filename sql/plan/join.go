@@ -176,6 +176,15 @@ func Exprs(n Node) []expr.Expr {
 			}
 		}
 		return out
+	case *Lookup:
+		var out []expr.Expr
+		for _, k := range n.Keys {
+			out = append(out, k.Value)
+		}
+		if n.Condition != nil {
+			out = append(out, n.Condition)
+		}
+		return out
 	case *Join:
 		if n.Condition != nil {
 			return []expr.Expr{n.Condition}

@@ -23,7 +23,7 @@ func NewGiven() *Given { return &Given{tables: map[string]*Rows{}} }
 // Spec implements connector.Connector.
 func (g *Given) Spec() *connector.Spec {
 	return &connector.Spec{
-		Name: "given", Source: true, Sink: true, Bounded: true, Changelog: connector.All,
+		Name: "given", Source: true, Sink: true, Lookup: true, Bounded: true, Changelog: connector.All,
 		Options: []connector.Option{
 			{Key: "partitions", Type: connector.OptInt, Default: "1", Min: 1, Max: 64},
 			{Key: "sink.mode", Type: connector.OptEnum, Enum: []string{"append", "all"}, Default: "all"},
