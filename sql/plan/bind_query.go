@@ -320,10 +320,11 @@ func (b *Binder) unionAll(outs []*Output, branches []syntax.QueryExpr, word stri
 		u.In = append(u.In, b.coerce(o, target).Node)
 	}
 	for i, c := range first.Columns() {
-		col := Column{ID: b.id(), Name: c.Name, Type: target[i], RowTime: true, WindowOnly: true}
+		col := Column{ID: b.id(), Name: c.Name, Type: target[i], RowTime: true, ProcTime: true, WindowOnly: true}
 		for _, in := range u.In {
 			ic := in.Columns()[i]
-			col.RowTime = col.RowTime && ic.RowTime
+			col.RowTime, col.ProcTime = col.RowTime && ic.RowTime, col.ProcTime && ic.ProcTime
+			col.Lookup = col.Lookup || ic.Lookup
 			col.WindowOnly = col.WindowOnly && ic.WindowOnly
 			col.Determinism = max(col.Determinism, ic.Determinism)
 		}
