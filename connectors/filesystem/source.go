@@ -40,6 +40,8 @@ type listed struct {
 var (
 	_ connector.Source       = (*Source)(nil)
 	_ connector.DecodePolicy = (*Source)(nil)
+
+	_ connector.LookupConnector = (*Connector)(nil)
 )
 
 // OpenSource implements connector.SourceConnector.

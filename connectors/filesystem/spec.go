@@ -15,7 +15,7 @@ import (
 
 const formatParquet = "parquet"
 
-// Option keys, all Flink's.
+// Option keys, all Flink's but keyLookupBytes.
 const (
 	keyPath           = "path"
 	keyDefaultName    = "partition.default-name"
@@ -39,6 +39,11 @@ const (
 	keyParallelism    = "sink.parallelism"
 	keyMonitor        = "source.monitor-interval"
 	keyPathRegex      = "source.path.regex-pattern"
+	keyLookupCache    = "lookup.cache"
+	keyReloadStrategy = "lookup.full-cache.reload-strategy"
+	keyReload         = "lookup.full-cache.periodic-reload.interval"
+	keyReloadMode     = "lookup.full-cache.periodic-reload.schedule-mode"
+	keyLookupBytes    = "lookup.full-cache.max-bytes"
 )
 
 // Connector is the connector `filesystem`. It has no state besides its parts.
@@ -48,6 +53,7 @@ type Connector struct {
 	formats map[string]format.Format
 	pools   *parquetfmt.Pools
 	spec    connector.Spec
+	now     func() time.Time // nil: the system's clock
 }
 
 // New makes the connector over a filesystem. Parquet is built in; formats are
@@ -70,8 +76,11 @@ func New(fsys vfs.FS, pools *parquetfmt.Pools, formats ...format.Format) *Connec
 		Doc: "A table is a directory; a partitioned table has sub-directories `dt=2024-05-01/hr=08`. " +
 			"Files become visible whole, by one rename, and hold exactly the offsets that the ledger and their footer name. " +
 			"Names that start with `.` or `_` are never read. When a partition is complete a `_SUCCESS` file is written into it.\n\n" +
-			"Reading back: each row group of a Parquet file, and each text file, is a split; files are listed with their length and time, and a file that changes afterwards is an error.",
-		Source: true, Sink: true, Bounded: true,
+			"Reading back: each row group of a Parquet file, and each text file, is a split; files are listed with their length and time, and a file that changes afterwards is an error.\n\n" +
+			"Looking up (`JOIN t FOR SYSTEM_TIME AS OF o.proc`): the whole table is read into memory at the first lookup and, with an interval, again; " +
+			"a batch is answered from one reading, the old or the new one. A directory that does not exist and a record that cannot be read are errors, with which the lane waits and tries again. " +
+			"Replace a table that is looked up by writing a new file beside the others and removing the old one only then, or by one rename.",
+		Source: true, Sink: true, Lookup: true, Bounded: true,
 		Options:     c.options(),
 		Formats:     specs,
 		Metadata:    metadataColumns(),
@@ -132,6 +141,20 @@ func (c *Connector) options() []connector.Option {
 		{Key: keyParallelism, Type: connector.OptInt, Check: notYet("a parallelism of its own for a sink; lanes follow the topics"), Doc: "Not yet."},
 		{Key: keyMonitor, Type: connector.OptDuration, Doc: "Look for new files at this interval; unset: the files that are there at the start."},
 		{Key: keyPathRegex, Type: connector.OptString, Check: notYet("reading only paths that match a pattern"), Doc: "Not yet."},
+		{Key: keyLookupCache, Type: connector.OptEnum, Enum: []string{"FULL"}, Default: "FULL",
+			Refused: map[string]string{"NONE": "files have no index: without a cache each lookup would read the whole table",
+				"PARTIAL": "files have no index: the whole table is read for one row, and then kept"},
+			Doc: "How a table that is looked up is kept: whole, in memory."},
+		{Key: keyReloadStrategy, Type: connector.OptEnum, Enum: []string{"PERIODIC"}, Default: "PERIODIC",
+			Refused: map[string]string{"TIMED": "not_yet: reloading at a time of day; use '" + keyReload + "'"},
+			Doc:     "When it is read again: after an interval."},
+		{Key: keyReload, Type: connector.OptDuration,
+			Doc: "After how long a table that is looked up is read again, by the first lookup after it. Unset: it is read once in a run."},
+		{Key: keyReloadMode, Type: connector.OptEnum, Enum: []string{"FIXED_DELAY"}, Default: "FIXED_DELAY",
+			Refused: map[string]string{"FIXED_RATE": "not_yet: the interval counts from the last reading"},
+			Doc:     "The interval counts from the beginning of the last reading."},
+		{Key: keyLookupBytes, Type: connector.OptBytes, Default: "256MB",
+			Doc: "How much memory a table that is looked up may take, for each join with it; one that is bigger is an error. During a reload there are two of them. Not Flink's."},
 	}
 }
 
@@ -148,6 +171,12 @@ func (c *Connector) validate(v connector.Values) error {
 	}
 	if v.Bytes(keyFileSize) <= 0 {
 		return &connector.OptionError{Key: keyFileSize, OnValue: true, Message: "files cannot be sealed at 0 bytes"}
+	}
+	if v.Has(keyReload) && v.Duration(keyReload) <= 0 {
+		return &connector.OptionError{Key: keyReload, OnValue: true, Message: "a table cannot be read again after no time"}
+	}
+	if v.Has(keyLookupBytes) && v.Bytes(keyLookupBytes) <= 0 {
+		return &connector.OptionError{Key: keyLookupBytes, OnValue: true, Message: "a table needs memory to be looked up"}
 	}
 	return nil
 }

@@ -133,7 +133,7 @@ func options(files []connector.Option) []connector.Option {
 		mine[o.Key] = true
 	}
 	for _, o := range files {
-		if !mine[o.Key] && !strings.HasPrefix(o.Key, "source.") {
+		if !mine[o.Key] && !strings.HasPrefix(o.Key, "source.") && !strings.HasPrefix(o.Key, "lookup.") {
 			own = append(own, o)
 		}
 	}

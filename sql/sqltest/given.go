@@ -15,6 +15,8 @@ import (
 type Given struct {
 	mu     sync.Mutex
 	tables map[string]*Rows
+	// failing is how many lookups fail.
+	failing int
 }
 
 // NewGiven returns a connector without rows.

@@ -2,6 +2,7 @@ package sqltest
 
 import (
 	"context"
+	"errors"
 
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
@@ -10,10 +11,31 @@ import (
 // OpenLookup implements connector.LookupConnector: it compares each key with each
 // row.
 func (g *Given) OpenLookup(_ context.Context, t *connector.Table, keys, columns []int) (connector.Lookup, error) {
-	return &givenLookup{rows: g.Rows(t.Name), table: t, keys: keys, columns: columns}, nil
+	return &givenLookup{given: g, rows: g.Rows(t.Name), table: t, keys: keys, columns: columns}, nil
 }
 
+// FailLookups makes the next n lookups fail.
+func (g *Given) FailLookups(n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.failing = n
+}
+
+// failed reports a lookup that is to fail.
+func (g *Given) failed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.failing == 0 {
+		return false
+	}
+	g.failing--
+	return true
+}
+
+var errLookup = errors.New("the table does not answer, as the test wants it")
+
 type givenLookup struct {
+	given         *Given
 	rows          *Rows
 	table         *connector.Table
 	keys, columns []int
@@ -21,6 +43,9 @@ type givenLookup struct {
 
 // Find implements connector.Lookup.
 func (l *givenLookup) Find(_ context.Context, keys *connector.LookupKeys, out *connector.Found) error {
+	if l.given.failed() {
+		return errLookup
+	}
 	l.rows.mu.Lock()
 	defer l.rows.mu.Unlock()
 	out.Reset()
