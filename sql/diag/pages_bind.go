@@ -193,7 +193,7 @@ in a table that is written. millrace connectors describe lists the keys.`,
 		{
 			Code: CodeNotASource, Phase: PhaseBind, Title: "the table cannot be read",
 			Explanation: `The table's connector only writes, or the table has no connector because it is a template
-for LIKE.`,
+for LIKE. For FOR SYSTEM_TIME AS OF: its connector cannot find rows by a key.`,
 			Wrong: exampleJob("SELECT uid, room FROM rooms"),
 			Right: exampleJob("SELECT uid, room FROM clicks"),
 		},

@@ -14,11 +14,12 @@ func (g *Given) OpenLookup(_ context.Context, t *connector.Table, keys, columns 
 	return &givenLookup{given: g, rows: g.Rows(t.Name), table: t, keys: keys, columns: columns}, nil
 }
 
-// FailLookups makes the next n lookups fail.
-func (g *Given) FailLookups(n int) {
+// FailLookups makes the next n lookups fail, and gives how many were still to fail.
+func (g *Given) FailLookups(n int) (left int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.failing = n
+	left, g.failing = g.failing, n
+	return left
 }
 
 // failed reports a lookup that is to fail.

@@ -123,7 +123,7 @@ func describeSpec(s *connector.Spec) map[string]any {
 	for _, f := range s.Formats {
 		formats[f.Name] = opts(f.Options)
 	}
-	return map[string]any{"connector": s.Name, "summary": s.Summary, "source": s.Source, "sink": s.Sink, "guarantee": s.Guarantee,
+	return map[string]any{"connector": s.Name, "summary": s.Summary, "source": s.Source, "sink": s.Sink, "lookup": s.Lookup, "guarantee": s.Guarantee,
 		"options": opts(s.Options), "formats": formats, "metadata": s.Metadata}
 }
 
@@ -140,6 +140,9 @@ func connectorPage(s *connector.Spec) string {
 		kind = "source"
 	case s.Sink && !s.Source:
 		kind = "sink"
+	}
+	if s.Lookup {
+		kind += ", lookup joins"
 	}
 	fmt.Fprintf(&b, "# Connector `%s` (%s)\n\n%s\n", s.Name, kind, s.Summary)
 	if s.Doc != "" {
