@@ -145,6 +145,8 @@ func (s *Suite) compile(t *Test, o Options, g *given) (*compiledJob, error) {
 		switch op := n.Op.(type) {
 		case *graph.Source:
 			out.sources = append(out.sources, op.Table.Name)
+		case *graph.Lookup:
+			out.sources = append(out.sources, op.Table.Name)
 		case *graph.Sink:
 			out.sinks = append(out.sinks, op.Table.Name)
 		}
