@@ -18,7 +18,7 @@ import (
 func TestLookupIsTriedAgain(t *testing.T) {
 	given, out := sqltest.NewGiven(), sqltest.NewCollect()
 	session := compile.NewSession()
-	e := &onEngine{}
+	e := &Engine{}
 	run := func(sql string, o RunOptions) {
 		t.Helper()
 		u, ds := compile.Compile([]compile.Source{{Name: "job", Text: sql}}, compile.Options{Registry: sqltest.Registry(given),

@@ -67,6 +67,7 @@ func (b *Binder) lookupTable(t *syntax.TableRef) *catalog.Table {
 		b.unknownTable(t.Name, name, b.Catalog.Names())
 		return nil
 	}
+	b.Index.table(t.Name.Last().Span(), o)
 	table, ok := o.(*catalog.Table)
 	if !ok {
 		if _, broken := o.(*catalog.Broken); !broken {
