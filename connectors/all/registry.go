@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/connectors/kafka"
 	"github.com/millrace/millrace/connectors/logtopic"
 	"github.com/millrace/millrace/connectors/print"
+	"github.com/millrace/millrace/connectors/redis"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/client"
 	"github.com/millrace/millrace/storage/vfs"
@@ -32,8 +33,9 @@ type Deps struct {
 	// FS is the filesystem of connector 'filesystem', and where files on their
 	// way to HDFS lie; nil: the system's.
 	FS vfs.FS
-	// StagingDir is where blocks on their way to ClickHouse lie, a folder of the
-	// data directory; "": tables of 'clickhouse' can be checked and not written.
+	// StagingDir is where blocks on their way to ClickHouse, and rows on their way
+	// to Redis, lie, a folder of the data directory; "": tables of these connectors
+	// can be checked and not written.
 	StagingDir string
 	// Pools are shared by all Parquet files being written; nil: new ones.
 	Pools *parquetfmt.Pools
@@ -49,7 +51,7 @@ type Deps struct {
 func Formats() []format.Format { return []format.Format{jsonfmt.Format{}, csvfmt.Format{}} }
 
 // Registry returns the built-in connectors: log, kafka, filesystem, hive,
-// clickhouse, datagen, print and blackhole.
+// clickhouse, redis, datagen, print and blackhole.
 func Registry(d Deps) (*connector.Registry, error) {
 	if d.FS == nil {
 		d.FS = vfs.NewOS()
@@ -67,6 +69,7 @@ func Registry(d Deps) (*connector.Registry, error) {
 		files,
 		hive.New(files),
 		clickhouse.New(d.FS, d.StagingDir),
+		redis.New(d.FS, d.StagingDir),
 		datagen.New(d.Clock),
 		print.New(d.Stdout, d.Stderr),
 		blackhole.New(),

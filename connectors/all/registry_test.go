@@ -38,6 +38,7 @@ func TestBuiltIns(t *testing.T) {
 		"kafka":      {source: true, sink: true, formats: "csv,json"},
 		"log":        {source: true, sink: true, formats: "csv,json"},
 		"print":      {sink: true},
+		"redis":      {sink: true},
 	}
 	if got := r.Names(); len(got) != len(want) {
 		t.Errorf("registered: %v", got)

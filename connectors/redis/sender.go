@@ -1,0 +1,214 @@
+package redis
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/millrace/millrace/connectors/outbox"
+	"github.com/millrace/millrace/runtime/connector"
+)
+
+// fencePrefix starts the names of the keys that keep late requests of earlier
+// processes out; fenceLife is how long one outlives its last use.
+const (
+	fencePrefix = "__millrace:"
+	fenceLife   = 7 * 24 * time.Hour
+)
+
+// sender sends transactions to one server. It is safe for concurrent use.
+type sender struct {
+	client  *goredis.Client
+	request time.Duration
+	wrong   *wrongKeys
+	// typ is the table's data type, for messages.
+	typ string
+}
+
+// connect makes a client; no connection is opened yet.
+func connect(v connector.Values) (*goredis.Client, address, error) {
+	a, err := parseURL(v.String(keyURL))
+	if err != nil {
+		return nil, a, &connector.OptionError{Key: keyURL, OnValue: true, Message: err.Error()}
+	}
+	if v.Has(keyUser) {
+		a.user = v.String(keyUser)
+	}
+	if v.Has(keyPassword) {
+		a.password = v.String(keyPassword)
+	}
+	o := &goredis.Options{Addr: a.host, Username: a.user, Password: a.password, DB: a.db, Protocol: 2,
+		// Trying again is the lane's, who counts it and says so.
+		MaxRetries: -1, DialerRetries: 1, DialTimeout: v.Duration(keyConnect),
+		ReadTimeout: v.Duration(keyRequest), WriteTimeout: v.Duration(keyRequest), ContextTimeoutEnabled: true,
+		PoolSize: 4, DisableIndentity: true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}}
+	if a.tls {
+		if o.TLSConfig, err = tlsConfig(v, a.host); err != nil {
+			return nil, a, err
+		}
+	}
+	return goredis.NewClient(o), a, nil
+}
+
+func tlsConfig(v connector.Values, host string) (*tls.Config, error) {
+	name := host[:strings.LastIndexByte(host, ':')]
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: strings.Trim(name, "[]")}
+	if file := v.String(keyCA); file != "" {
+		pem, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("reading '%s': %w", keyCA, err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, &connector.OptionError{Key: keyCA, OnValue: true, Message: file + " holds no certificate in PEM form"}
+		}
+	}
+	if file := v.String(keyCert); file != "" {
+		pair, err := tls.LoadX509KeyPair(file, v.String(keyCertKey))
+		if err != nil {
+			return nil, fmt.Errorf("reading '%s' and '%s': %w", keyCert, keyCertKey, err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
+
+// Close implements outbox.Sender.
+func (s *sender) Close() error { return s.client.Close() }
+
+// Send implements outbox.Sender: the commands of a body in one transaction, which
+// happens only if the fence is still as this process has read it. Invariant 9.
+func (s *sender) Send(ctx context.Context, lane outbox.Lane, m *outbox.Message) error {
+	ctx, cancel := context.WithTimeout(ctx, s.request)
+	defer cancel()
+	fence := fencePrefix + lane.Name
+	const patience = 5
+	for range patience {
+		var cmds []goredis.Cmder
+		err := s.client.Watch(ctx, func(tx *goredis.Tx) error {
+			if err := checkFence(ctx, tx, fence, lane); err != nil {
+				return err
+			}
+			var err error
+			cmds, err = tx.TxPipelined(ctx, func(p goredis.Pipeliner) error {
+				p.Set(ctx, fence, fenceValue(lane, m.ID), fenceLife)
+				return commands(ctx, p, m)
+			})
+			return err
+		}, fence)
+		if errors.Is(err, goredis.TxFailedErr) {
+			// Somebody wrote the fence in between: an earlier try of this very
+			// artefact that arrived late, or another process. Look again.
+			continue
+		}
+		return s.judge(err, cmds)
+	}
+	return fmt.Errorf("the fence key %s was changed by somebody else %d times while rows were sent", fence, patience)
+}
+
+// judge turns the outcome of a transaction into what becomes of the artefact.
+func (s *sender) judge(err error, cmds []goredis.Cmder) error {
+	if err == nil {
+		return nil
+	}
+	worst := err
+	found := false
+	for _, c := range cmds {
+		cerr := c.Err()
+		if cerr == nil || codeOf(cerr) == "EXECABORT" {
+			continue
+		}
+		switch classOf(cerr) {
+		case classKey:
+			if !s.wrong.add(c.Args()[1]) {
+				return &outbox.StopError{Err: fmt.Errorf("more than %d keys hold other types than %s, the last one %q: check '%s' and '%s', then resume",
+					maxWrongKeys, s.typ, c.Args()[1], keyKey, keyType)}
+			}
+			if !found {
+				worst = cerr
+			}
+		default:
+			if !found {
+				worst, found = fmt.Errorf("command %s: %w", c.Name(), cerr), true
+			}
+		}
+	}
+	switch classOf(worst) {
+	case classKey:
+		return fmt.Errorf("%w: %w", connector.ErrRefused, worst)
+	case classStop:
+		return &outbox.StopError{Err: explained(worst)}
+	}
+	return explained(worst)
+}
+
+func fenceValue(lane outbox.Lane, id string) string {
+	return fmt.Sprintf("1:%d:%d:%s", lane.JobEpoch, lane.Epoch, id)
+}
+
+// checkFence compares the fence with who sends.
+func checkFence(ctx context.Context, tx *goredis.Tx, fence string, lane outbox.Lane) error {
+	text, err := tx.Get(ctx, fence).Result()
+	if errors.Is(err, goredis.Nil) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var job, epoch uint64
+	var id string
+	if _, err := fmt.Sscanf(text, "1:%d:%d:%s", &job, &epoch, &id); err != nil {
+		return &outbox.StopError{Err: fmt.Errorf("key %s holds %q, which is no fence of a version that this program knows: remove it if no other job writes the table, then resume", fence, text)}
+	}
+	if job > lane.JobEpoch || job == lane.JobEpoch && epoch > lane.Epoch {
+		return fmt.Errorf("%w: epoch %d of run %d has written, this is epoch %d of run %d", connector.ErrFenced, epoch, job, lane.Epoch, lane.JobEpoch)
+	}
+	return nil
+}
+
+// commands adds the commands of a body to a transaction. Arguments alias the body.
+func commands(ctx context.Context, p goredis.Pipeliner, m *outbox.Message) error {
+	b := m.Body
+	damaged := func() error { return fmt.Errorf("the sealed file of %s is damaged: its commands end early", m.ID) }
+	take := func() (uint64, bool) {
+		x, n := binary.Uvarint(b)
+		if n <= 0 {
+			return 0, false
+		}
+		b = b[n:]
+		return x, true
+	}
+	units := int64(0)
+	for ; len(b) > 0; units++ {
+		n, ok := take()
+		if !ok || n < 2 || n > uint64(len(b)) {
+			return damaged()
+		}
+		args := make([]any, n)
+		for i := range args {
+			length, ok := take()
+			if !ok || length > uint64(len(b)) {
+				return damaged()
+			}
+			args[i] = b[:length:length]
+			b = b[length:]
+		}
+		// The library wants names as text.
+		args[0] = string(args[0].([]byte))
+		_ = p.Process(ctx, goredis.NewCmd(ctx, args...))
+	}
+	if units != m.Units {
+		return fmt.Errorf("the sealed file of %s has %d commands instead of %d", m.ID, units, m.Units)
+	}
+	return nil
+}

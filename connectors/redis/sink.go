@@ -1,0 +1,88 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/connectors/outbox"
+	"github.com/millrace/millrace/runtime/connector"
+)
+
+// OpenSink implements connector.SinkConnector. A server that does not answer is no
+// error: rows are sealed and wait for it.
+func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connector.Owner) (connector.Sink, error) {
+	l, err := newLayout(t)
+	if err != nil {
+		return nil, err
+	}
+	client, addr, err := connect(t.Options)
+	if err != nil {
+		return nil, err
+	}
+	s := &sender{client: client, request: t.Options.Duration(keyRequest), wrong: newWrongKeys(time.Now), typ: l.typ}
+	explain, err := s.probe(ctx, addr)
+	if err != nil {
+		client.Close()
+		return nil, err
+	}
+	sink, err := outbox.Open(outbox.Config{FS: c.fs, Root: c.staging, Kind: c.spec.Name, Table: t, Owner: o,
+		Location: fmt.Sprintf("redis://%s/%d", addr.host, addr.db),
+		Roll:     connector.RollPolicy{Bytes: t.Options.Bytes(keyFlushBytes), Age: t.Options.Duration(keyFlushAge)},
+		Sender:   s, NewEncoder: func() (outbox.Encoder, error) { return &encoder{layout: l, wrong: s.wrong}, nil },
+		Explain: []string{explain}})
+	if err != nil {
+		client.Close()
+		return nil, err
+	}
+	return sink, nil
+}
+
+// probe looks what the server is and how it keeps its data. A user who may not ask
+// is no error.
+func (s *sender) probe(ctx context.Context, a address) (explain string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.request)
+	defer cancel()
+	name := fmt.Sprintf("redis://%s/%d", a.host, a.db)
+	info, err := s.client.Info(ctx).Result()
+	switch code := codeOf(err); {
+	case err == nil:
+	case code == "NOPERM":
+		return name + ": the user may not ask INFO; what the server is, is not known", nil
+	case classOf(err) == classStop:
+		return "", fmt.Errorf("connecting to %s: %w", name, explained(err))
+	default:
+		return fmt.Sprintf("%s does not answer yet (%v): rows wait for it", name, err), nil
+	}
+	f := infoFields(info)
+	switch f["redis_mode"] {
+	case "cluster":
+		return "", &connector.OptionError{Key: keyURL, OnValue: true, Message: "not_yet: Redis Cluster; the server is a node of one"}
+	case "sentinel":
+		return "", &connector.OptionError{Key: keyURL, OnValue: true, Message: "not_yet: Sentinel; the server is one: name the primary itself"}
+	}
+	explain = fmt.Sprintf("%s is Redis %s, %s; ", name, f["redis_version"], f["role"])
+	if f["aof_enabled"] != "1" {
+		return explain + "it has no append-only file: rows that it has acknowledged are lost when it ends without saving (appendonly yes)", nil
+	}
+	conf, err := s.client.ConfigGet(ctx, "appendfsync").Result()
+	if err != nil && codeOf(err) == "" {
+		return explain + "it has an append-only file", nil
+	}
+	if sync := conf["appendfsync"]; sync != "" && sync != "always" {
+		return explain + "its append-only file is synced '" + sync + "': the last rows that it has acknowledged may be lost when its machine fails (appendfsync always)", nil
+	}
+	return explain + "it has an append-only file", nil
+}
+
+// infoFields are the lines `name:value` of INFO.
+func infoFields(info string) map[string]string {
+	f := map[string]string{}
+	for line := range strings.Lines(info) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			f[name] = value
+		}
+	}
+	return f
+}
