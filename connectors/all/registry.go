@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/connectors/format/parquetfmt"
 	"github.com/millrace/millrace/connectors/hdfs"
 	"github.com/millrace/millrace/connectors/hive"
+	"github.com/millrace/millrace/connectors/http"
 	"github.com/millrace/millrace/connectors/kafka"
 	"github.com/millrace/millrace/connectors/logtopic"
 	"github.com/millrace/millrace/connectors/print"
@@ -34,7 +35,7 @@ type Deps struct {
 	// way to HDFS lie; nil: the system's.
 	FS vfs.FS
 	// StagingDir is where blocks on their way to ClickHouse, and rows on their way
-	// to Redis, lie, a folder of the data directory; "": tables of these connectors
+	// to Redis or a webhook, lie, a folder of the data directory; "": tables of these connectors
 	// can be checked and not written.
 	StagingDir string
 	// Pools are shared by all Parquet files being written; nil: new ones.
@@ -51,7 +52,7 @@ type Deps struct {
 func Formats() []format.Format { return []format.Format{jsonfmt.Format{}, csvfmt.Format{}} }
 
 // Registry returns the built-in connectors: log, kafka, filesystem, hive,
-// clickhouse, redis, datagen, print and blackhole.
+// clickhouse, redis, http, datagen, print and blackhole.
 func Registry(d Deps) (*connector.Registry, error) {
 	if d.FS == nil {
 		d.FS = vfs.NewOS()
@@ -70,6 +71,7 @@ func Registry(d Deps) (*connector.Registry, error) {
 		hive.New(files),
 		clickhouse.New(d.FS, d.StagingDir),
 		redis.New(d.FS, d.StagingDir),
+		http.New(d.FS, d.StagingDir),
 		datagen.New(d.Clock),
 		print.New(d.Stdout, d.Stderr),
 		blackhole.New(),

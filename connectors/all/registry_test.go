@@ -35,6 +35,7 @@ func TestBuiltIns(t *testing.T) {
 		"datagen":    {source: true},
 		"filesystem": {source: true, sink: true, formats: "csv,json,parquet"},
 		"hive":       {sink: true, formats: "parquet"},
+		"http":       {sink: true},
 		"kafka":      {source: true, sink: true, formats: "csv,json"},
 		"log":        {source: true, sink: true, formats: "csv,json"},
 		"print":      {sink: true},
