@@ -112,7 +112,7 @@ func TestKilledJobIntoClickHouse(t *testing.T) {
 		}
 	}
 	text := func(string) string { return strings.ReplaceAll(string(sql), "${URL}", c.URL()) }
-	killRunOf(t, killRunOptions{kills: 10, events: 8_000, sql: text, during: disturb, verify: func(w *world, want *outcome) {
+	killRunOf(t, killRunOptions{kills: 10, events: 8_000, sql: text, during: disturb, calm: c.Proxy.Mend, verify: func(w *world, want *outcome) {
 		w.run("ledger", "show", "--check").must(t, 0)
 		for table, rows := range want.rows {
 			compare(t, table, clickHouseTable(t, c, table), rows)

@@ -44,6 +44,9 @@ type killRunOptions struct {
 	// the job runs, before it is killed for the i-th time.
 	sql    func(string) string
 	during func(w *world, p *process, i int)
+	// calm takes back what during has left, before the process that is left alone: one
+	// that cannot commit when it is stopped rightly ends with 1.
+	calm func()
 	// verify compares what is left with what must be; nil: world.verify.
 	verify func(w *world, want *outcome)
 }
@@ -115,6 +118,9 @@ func killRunOf(t *testing.T, o killRunOptions) (*world, *outcome) {
 	}
 	// The rest of the load, by a process that is left alone, and the end.
 	f.allow(len(l.batches))
+	if o.calm != nil {
+		o.calm()
+	}
 	p := w.start(args...)
 	eventuallyOf(t, p, "the whole load is appended", func() (bool, string) {
 		return f.left() == 0 && w.jobs() != nil, fmt.Sprintf("%d batches are left", f.left())

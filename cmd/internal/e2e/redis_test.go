@@ -124,7 +124,7 @@ func TestKilledJobIntoRedis(t *testing.T) {
 		"events": {"event_id", "type", "actor_id", "actor_login"}, "star": {"event_id", "actor_id", "repo_name"},
 		"push_minute": {"window_start", "window_end", "pushes", "commits", "top_actor"},
 	}
-	killRunOf(t, killRunOptions{kills: 6, events: 4_000, sql: text, during: disturb, verify: func(w *world, want *outcome) {
+	killRunOf(t, killRunOptions{kills: 6, events: 4_000, sql: text, during: disturb, calm: r.Proxy.Mend, verify: func(w *world, want *outcome) {
 		w.run("ledger", "show", "--check").must(t, 0)
 		for table, rows := range want.rows {
 			c, ok := columns[table]
