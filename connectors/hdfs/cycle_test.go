@@ -52,7 +52,7 @@ func (c *cycle) once(before func(round int, step string)) error {
 }
 
 func (c *cycle) attempt(before func(round int, step string)) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	at := func(round int, step string) {
 		if before != nil {
