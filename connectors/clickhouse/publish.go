@@ -14,6 +14,7 @@ import (
 	ch "github.com/ClickHouse/clickhouse-go/v2"
 	chcolumn "github.com/ClickHouse/clickhouse-go/v2/lib/column"
 
+	"github.com/millrace/millrace/connectors/sealdir"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/vfs"
 )
@@ -22,7 +23,7 @@ import (
 func (s *sink) Publish(ctx context.Context, as []connector.Artifact) []error {
 	errs := make([]error, len(as))
 	// Invariant 9: a process whose job was taken over publishes nothing.
-	stopped := s.staging.owned()
+	stopped := s.staging.Owned()
 	for i, a := range as {
 		if stopped == nil {
 			stopped = ctx.Err()
@@ -54,25 +55,25 @@ func (s *sink) publish(ctx context.Context, a connector.Artifact) error {
 		return err
 	}
 	defer release()
-	path, state, err := s.staging.find(a.Header.ID)
+	path, state, err := s.staging.Find(a.Header.ID)
 	if err != nil {
 		return err
 	}
 	switch state {
-	case suffixDone:
+	case sealdir.Done:
 		return nil
-	case suffixVoid:
+	case sealdir.Void:
 		return errors.New("it was discarded")
 	case "":
-		return errors.New("its sealed block is not in " + s.staging.lane(a.Header.ID))
-	case suffixTried:
+		return errors.New("its sealed block is not in " + s.staging.Lane(a.Header.ID))
+	case sealdir.Tried:
 		// Sent before, and nobody knows what came of it.
 		outcome, err := s.lookFor(ctx, a, p)
 		switch {
 		case err != nil:
 			return err
 		case outcome == connector.Published:
-			_, err := s.staging.mark(path, suffixTried, suffixDone)
+			_, err := s.staging.Mark(path, sealdir.Tried, sealdir.Done)
 			return err
 		case outcome == connector.Unknown:
 			return errors.New(s.ExplainUnknown(a))
@@ -81,7 +82,7 @@ func (s *sink) publish(ctx context.Context, a connector.Artifact) error {
 	if err := s.breathe(ctx); err != nil {
 		return err
 	}
-	return s.send(ctx, a, path, state == suffixTried)
+	return s.send(ctx, a, path, state == sealdir.Tried)
 }
 
 // send reads a sealed block and inserts it.
@@ -98,7 +99,7 @@ func (s *sink) send(ctx context.Context, a connector.Artifact, path string, agai
 		return err
 	}
 	if !again {
-		if path, err = s.staging.mark(path, suffixSealed, suffixTried); err != nil {
+		if path, err = s.staging.Mark(path, sealdir.Sealed, sealdir.Tried); err != nil {
 			return err
 		}
 		// Before anything is sent: after a power cut the block must not be found as
@@ -122,7 +123,7 @@ func (s *sink) send(ctx context.Context, a connector.Artifact, path string, agai
 	s.slow.refused = 0
 	delete(s.used, id)
 	s.mu.Unlock()
-	_, err = s.staging.mark(path, suffixTried, suffixDone)
+	_, err = s.staging.Mark(path, sealdir.Tried, sealdir.Done)
 	return err
 }
 
@@ -136,7 +137,7 @@ func (s *sink) queryID(id string, again bool) string {
 		return id
 	}
 	s.tries++
-	return id + againMark + strconv.FormatUint(s.staging.epoch, 10) + "-" + strconv.FormatInt(s.tries, 10)
+	return id + againMark + strconv.FormatUint(s.staging.Epoch(), 10) + "-" + strconv.FormatInt(s.tries, 10)
 }
 
 // sealedBlock is a sealed block in memory.
@@ -272,7 +273,7 @@ func (s *sink) failed(ctx context.Context, a connector.Artifact, path string, b 
 		return wrapped
 	}
 	// The server answered before it took anything, or refused the only part.
-	if _, merr := s.staging.mark(path, suffixTried, suffixSealed); merr != nil {
+	if _, merr := s.staging.Mark(path, sealdir.Tried, sealdir.Sealed); merr != nil {
 		return errors.Join(wrapped, merr)
 	}
 	if !refused {

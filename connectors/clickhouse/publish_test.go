@@ -14,6 +14,7 @@ import (
 	ch "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
+	"github.com/millrace/millrace/connectors/sealdir"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/types"
@@ -51,7 +52,7 @@ func (r scriptedRow) Scan(dest ...any) error { return r.scan(dest) }
 // scriptedSink is a sink over a connection, with one sealed block of two rows.
 func scriptedSink(t testing.TB, fsys vfs.FS, conn *scriptedConn, d *definition) (*sink, connector.Artifact) {
 	t.Helper()
-	st, err := openStaging(fsys, "/data", "events", connector.Owner{JobEpoch: 1})
+	st, err := sealdir.Open(fsys, "/data", "clickhouse", "events", connector.Owner{JobEpoch: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,14 +65,14 @@ func scriptedSink(t testing.TB, fsys vfs.FS, conn *scriptedConn, d *definition) 
 		}
 	}
 	id := connector.ArtifactID{Epoch: 1, Sequence: 1}
-	dir, err := st.fence(id)
+	dir, err := st.Fence(id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := columnOf(t, types.NewBigInt().NotNull(), "Int64")
 	bufs := []buffer{{rows: 2, data: make([]byte, 16)}}
 	h := sealedHead{id: id.String(), rows: 2, columns: []sealedColumn{{name: "id", typ: "Int64"}}}
-	n, err := writeSealed(fsys, fsys.Join(dir, id.String()+suffixSealed), &h, []*column{c}, bufs)
+	n, err := writeSealed(fsys, fsys.Join(dir, id.String()+sealdir.Sealed), &h, []*column{c}, bufs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,10 +98,10 @@ func TestPowerCutAfterABlockWasSent(t *testing.T) {
 		t.Fatal("published without a server")
 	}
 	st := *s.staging
-	st.fs = after
-	_, state, err := st.find(a.Header.ID)
-	if err != nil || state != suffixTried {
-		t.Fatalf("after the power cut the block is %q (%v), want %q", state, err, suffixTried)
+	st.FS = after
+	_, state, err := st.Find(a.Header.ID)
+	if err != nil || state != sealdir.Tried {
+		t.Fatalf("after the power cut the block is %q (%v), want %q", state, err, sealdir.Tried)
 	}
 }
 
@@ -124,7 +125,7 @@ func TestAbsentOnlyWhenTheQueryIsOver(t *testing.T) {
 	s, a := scriptedSink(t, fsys, conn, &d)
 	s.server.tokens = true
 	s.opts.request = 10 * time.Millisecond
-	path, _, err := s.staging.find(a.Header.ID)
+	path, _, err := s.staging.Find(a.Header.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +156,7 @@ func TestAbsentFromOneServerOfSeveral(t *testing.T) {
 	d := plain
 	d.engine = "ReplicatedMergeTree"
 	s, a := scriptedSink(t, fsys, conn, &d)
-	path, _, err := s.staging.find(a.Header.ID)
+	path, _, err := s.staging.Find(a.Header.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +225,7 @@ func TestBlocksInMemoryAreBounded(t *testing.T) {
 			return nil, errors.New("over")
 		}}
 		s, a := scriptedSink(t, vfs.NewMem(), conn, &plain)
-		path, _, err := s.staging.find(a.Header.ID)
+		path, _, err := s.staging.Find(a.Header.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -258,7 +259,7 @@ func TestReplicaWithoutKeeper(t *testing.T) {
 	d := definition{engine: "ReplicatedMergeTree", window: 1000, columns: []tableColumn{{name: "id", typ: "Int64"}}}
 	s, a := scriptedSink(t, vfs.NewMem(), conn, &d)
 	s.bound.method, s.server.tokens = methodToken, true
-	path, _, err := s.staging.find(a.Header.ID)
+	path, _, err := s.staging.Find(a.Header.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +268,7 @@ func TestReplicaWithoutKeeper(t *testing.T) {
 	}
 	blocks, now := s.mark()
 	h := sealedHead{id: a.Header.ID.String(), rows: 2, partsBefore: blocks, sealedAt: now, columns: []sealedColumn{{name: "id", typ: "Int64"}}}
-	tried := strings.TrimSuffix(path, suffixSealed) + suffixTried
+	tried := strings.TrimSuffix(path, sealdir.Sealed) + sealdir.Tried
 	if _, err := writeSealed(s.fs, tried, &h, []*column{columnOf(t, types.NewBigInt().NotNull(), "Int64")}, []buffer{{rows: 2, data: make([]byte, 16)}}); err != nil {
 		t.Fatal(err)
 	}
@@ -328,22 +329,22 @@ func TestRefusedAtASecondTry(t *testing.T) {
 				d.columns = d.columns[:1]
 			}
 			s, a := scriptedSink(t, fsys, conn, &d)
-			path, _, err := s.staging.find(a.Header.ID)
+			path, _, err := s.staging.Find(a.Header.ID)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if path, err = s.staging.mark(path, suffixSealed, suffixTried); err != nil {
+			if path, err = s.staging.Mark(path, sealdir.Sealed, sealdir.Tried); err != nil {
 				t.Fatal(err)
 			}
 			err = s.send(t.Context(), a, path, true)
 			if err == nil || errors.Is(err, connector.ErrRefused) != c.refused {
 				t.Errorf("the second try: %v", err)
 			}
-			want := suffixTried
+			want := sealdir.Tried
 			if c.refused {
-				want = suffixSealed
+				want = sealdir.Sealed
 			}
-			if _, state, err := s.staging.find(a.Header.ID); err != nil || state != want {
+			if _, state, err := s.staging.Find(a.Header.ID); err != nil || state != want {
 				t.Errorf("the block is %q (%v), want %q", state, err, want)
 			}
 		})

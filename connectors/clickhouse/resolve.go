@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/millrace/millrace/connectors/sealdir"
 	"github.com/millrace/millrace/runtime/connector"
 )
 
@@ -33,23 +34,23 @@ func (s *sink) resolve(ctx context.Context, a connector.Artifact, p payload) (co
 		return connector.Unknown, err
 	}
 	defer release()
-	path, state, err := s.staging.find(a.Header.ID)
+	path, state, err := s.staging.Find(a.Header.ID)
 	if err != nil {
 		return connector.Unknown, err
 	}
 	switch state {
-	case suffixSealed:
+	case sealdir.Sealed:
 		return connector.Sealed, nil
-	case suffixDone:
+	case sealdir.Done:
 		return connector.Published, nil
-	case suffixVoid:
+	case sealdir.Void:
 		return connector.Absent, nil
 	case "":
 		return s.withoutBlock(ctx, a, p)
 	}
 	outcome, err := s.lookFor(ctx, a, p)
 	if err == nil && outcome == connector.Published {
-		_, err = s.staging.mark(path, suffixTried, suffixDone)
+		_, err = s.staging.Mark(path, sealdir.Tried, sealdir.Done)
 	}
 	return outcome, err
 }
@@ -57,7 +58,7 @@ func (s *sink) resolve(ctx context.Context, a connector.Artifact, p payload) (co
 // withoutBlock resolves an artefact whose file is gone.
 func (s *sink) withoutBlock(ctx context.Context, a connector.Artifact, p payload) (connector.Outcome, error) {
 	if !s.binding().countable() {
-		s.explain(a, fmt.Sprintf("the sealed block is not in %s, and the table has no column %s to look for its rows", s.staging.lane(a.Header.ID), artifactColumn))
+		s.explain(a, fmt.Sprintf("the sealed block is not in %s, and the table has no column %s to look for its rows", s.staging.Lane(a.Header.ID), artifactColumn))
 		return connector.Unknown, nil
 	}
 	// Its rows will come again under another id, against which no token helps: the
@@ -71,7 +72,7 @@ func (s *sink) withoutBlock(ctx context.Context, a connector.Artifact, p payload
 		return outcome, err
 	case len(s.opts.addr.hosts) > 1:
 		s.explain(a, fmt.Sprintf("the sealed block is not in %s, and none of its rows is in table %s, but its query may still run on another of the %d servers: look into system.processes of each, then name one server in '%s' and resume",
-			s.staging.lane(a.Header.ID), s.location(), len(s.opts.addr.hosts), keyURL))
+			s.staging.Lane(a.Header.ID), s.location(), len(s.opts.addr.hosts), keyURL))
 		return connector.Unknown, nil
 	}
 	return connector.Absent, nil
@@ -112,7 +113,7 @@ func (s *sink) lookFor(ctx context.Context, a connector.Artifact, p payload) (co
 
 // within decides whether the table still remembers the block, if it ever had it.
 func (s *sink) within(ctx context.Context, a connector.Artifact) (connector.Outcome, error) {
-	path, state, err := s.staging.find(a.Header.ID)
+	path, state, err := s.staging.Find(a.Header.ID)
 	if err != nil || state == "" {
 		return connector.Unknown, err
 	}
@@ -142,9 +143,9 @@ func (s *sink) within(ctx context.Context, a connector.Artifact) (connector.Outc
 
 // decide says how a person ends the doubt.
 func (s *sink) decide(path, why string) string {
-	stem := path[:len(path)-len(suffixTried)]
+	stem := path[:len(path)-len(sealdir.Tried)]
 	return why + fmt.Sprintf("; look whether its rows are in the table, then rename %s to %s if they are, or to %s if not, and resume; column %s (%s) ends such doubts for later blocks",
-		path, stem+suffixDone, stem+suffixSealed, artifactColumn, s.server.alterArtifact())
+		path, stem+sealdir.Done, stem+sealdir.Sealed, artifactColumn, s.server.alterArtifact())
 }
 
 // count is the number of rows of a block in the table.
@@ -240,16 +241,16 @@ func (s *sink) discard(ctx context.Context, a connector.Artifact, p payload) err
 		return err
 	}
 	defer release()
-	path, state, err := s.staging.find(a.Header.ID)
+	path, state, err := s.staging.Find(a.Header.ID)
 	if err != nil {
 		return err
 	}
 	switch state {
-	case suffixVoid:
+	case sealdir.Void:
 		return nil
-	case suffixDone:
+	case sealdir.Done:
 		return errPublished
-	case suffixTried:
+	case sealdir.Tried:
 		return errors.New("it was sent, and may be published")
 	case "":
 		outcome, err := s.withoutBlock(ctx, a, p)
@@ -258,7 +259,7 @@ func (s *sink) discard(ctx context.Context, a connector.Artifact, p payload) err
 		}
 		return err
 	}
-	next, err := s.staging.mark(path, suffixSealed, suffixVoid)
+	next, err := s.staging.Mark(path, sealdir.Sealed, sealdir.Void)
 	if err != nil {
 		return err
 	}

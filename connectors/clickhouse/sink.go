@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/millrace/millrace/connectors/sealdir"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/vfs"
 )
@@ -17,7 +18,7 @@ type sink struct {
 	table   *connector.Table
 	opts    tableOptions
 	owner   connector.Owner
-	staging *staging
+	staging *sealdir.Dir
 
 	mu sync.Mutex
 	// used are the blocks whose id was that of a query; tries numbers the others.
@@ -50,7 +51,7 @@ func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connecto
 	if err != nil {
 		return nil, err
 	}
-	st, err := openStaging(c.fs, c.staging, t.Name, o)
+	st, err := sealdir.Open(c.fs, c.staging, "clickhouse", t.Name, o)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +159,7 @@ func (s *sink) ExplainUnknown(a connector.Artifact) string {
 
 // MaxEpoch implements connector.Sink.
 func (s *sink) MaxEpoch(_ context.Context, lane connector.LaneID) (uint64, error) {
-	return s.staging.maxEpoch(connector.ArtifactID{Lane: lane})
+	return s.staging.MaxEpoch(connector.ArtifactID{Lane: lane})
 }
 
 // OpenWriter implements connector.Sink. The table's definition is read again: it
@@ -167,13 +168,13 @@ func (s *sink) OpenWriter(ctx context.Context, a connector.Attempt) (connector.W
 	if a.ID.Job != s.owner.Job {
 		return nil, fmt.Errorf("job %s opens a writer of a table claimed by job %s", a.ID.Job, s.owner.Job)
 	}
-	if err := s.staging.owned(); err != nil {
+	if err := s.staging.Owned(); err != nil {
 		return nil, err
 	}
 	if err := s.prepare(ctx); err != nil {
 		return nil, err
 	}
-	dir, err := s.staging.fence(a.ID)
+	dir, err := s.staging.Fence(a.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +192,7 @@ func (s *sink) Roll() connector.RollPolicy {
 }
 
 // Settled implements connector.Settler.
-func (s *sink) Settled(_ context.Context, id connector.ArtifactID) error { return s.staging.settle(id) }
+func (s *sink) Settled(_ context.Context, id connector.ArtifactID) error { return s.staging.Settle(id) }
 
 // Close implements connector.Sink.
 func (s *sink) Close() error { return s.server.conn.Close() }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/millrace/millrace/connectors/sealdir"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/types"
@@ -353,7 +354,7 @@ func (w *writer) seal(ctx context.Context, r connector.SealRequest) (connector.A
 		}
 	}
 	delete(w.open, r.Bucket)
-	n, err := writeSealed(w.sink.fs, w.sink.fs.Join(w.dir, id+suffixSealed), &h, w.bound.columns, o.cols)
+	n, err := writeSealed(w.sink.fs, w.sink.fs.Join(w.dir, id+sealdir.Sealed), &h, w.bound.columns, o.cols)
 	if err != nil {
 		return none, w.gone(err)
 	}

@@ -7,15 +7,9 @@
 // repeated request leaves a second copy: those look for the first one before they
 // send again (connectors/clickhouse).
 //
-//	<staging>/<kind>/<job>/t-<table>/
-//	  owner                        the job's epoch that writes
-//	  <topic>-l<set>/e<epoch>/     one attempt of one lane (keyed: k<subtask>/e<epoch>)
-//	  <topic>-l<set>/e<epoch>.fenced/
-//	    <artefact id>.sealed | .tried | .done | .void
-//
-// A file is in one of four states, by its suffix: .sealed was never sent, .tried
-// may have been, .done was acknowledged, .void never will be sent. Its format is in
-// docs/format/outbox.md:
+// The files lie in a connectors/sealdir, which has the layout and the fencing. By its
+// suffix a file was never sent (.sealed), may have been (.tried), was acknowledged
+// (.done) or never will be sent (.void). Its format is in docs/format/outbox.md:
 //
 //	+--------+---------+----+------+-------+--------+------+--------+
 //	| magic  | version | id | rows | units | length | body | CRC32C |

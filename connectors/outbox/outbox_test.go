@@ -223,7 +223,7 @@ func TestAnswers(t *testing.T) {
 			if err := s.Settled(ctx, id); err != nil {
 				t.Error(err)
 			}
-			if _, state, err := s.staging.find(as[0].Header.ID); state != "" || err != nil {
+			if _, state, err := s.staging.Find(as[0].Header.ID); state != "" || err != nil {
 				t.Errorf("a settled file is %q, %v", state, err)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/millrace/millrace/connectors/sealdir"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/vfs"
@@ -73,7 +74,7 @@ type Config struct {
 // Sink implements connector.Sink over a Sender.
 type Sink struct {
 	c       Config
-	staging *staging
+	staging *sealdir.Dir
 
 	mu sync.Mutex
 	// busy are the artefacts somebody works on.
@@ -95,7 +96,7 @@ var (
 
 // Open claims the table's directory for a run of the job.
 func Open(c Config) (*Sink, error) {
-	st, err := openStaging(c.FS, c.Root, c.Kind, c.Table.Name, c.Owner)
+	st, err := sealdir.Open(c.FS, c.Root, c.Kind, c.Table.Name, c.Owner)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +116,7 @@ func (s *Sink) ExplainUnknown(a connector.Artifact) string {
 
 // MaxEpoch implements connector.Sink.
 func (s *Sink) MaxEpoch(_ context.Context, lane connector.LaneID) (uint64, error) {
-	return s.staging.maxEpoch(connector.ArtifactID{Lane: lane})
+	return s.staging.MaxEpoch(connector.ArtifactID{Lane: lane})
 }
 
 // OpenWriter implements connector.Sink.
@@ -123,19 +124,19 @@ func (s *Sink) OpenWriter(_ context.Context, a connector.Attempt) (connector.Wri
 	if a.ID.Job != s.c.Owner.Job {
 		return nil, fmt.Errorf("job %s opens a writer of a table claimed by job %s", a.ID.Job, s.c.Owner.Job)
 	}
-	if err := s.staging.owned(); err != nil {
+	if err := s.staging.Owned(); err != nil {
 		return nil, err
 	}
 	enc, err := s.c.NewEncoder()
 	if err != nil {
 		return nil, err
 	}
-	dir, err := s.staging.fence(a.ID)
+	dir, err := s.staging.Fence(a.ID)
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
-	name := laneName(a.ID)
+	name := sealdir.LaneName(a.ID)
 	s.epochs[name] = max(s.epochs[name], a.ID.Epoch)
 	s.mu.Unlock()
 	return newWriter(s, enc, a, dir), nil
@@ -146,7 +147,7 @@ func (s *Sink) OpenWriter(_ context.Context, a connector.Attempt) (connector.Wri
 func (s *Sink) lane(id connector.ArtifactID) Lane {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	name := laneName(id)
+	name := sealdir.LaneName(id)
 	return Lane{Name: fmt.Sprintf("%x:%x:%s", id.Job[:], id.Table[:6], name),
 		JobEpoch: s.c.Owner.JobEpoch, Epoch: max(s.epochs[name], id.Epoch)}
 }
@@ -155,7 +156,7 @@ func (s *Sink) lane(id connector.ArtifactID) Lane {
 func (s *Sink) Roll() connector.RollPolicy { return s.c.Roll }
 
 // Settled implements connector.Settler.
-func (s *Sink) Settled(_ context.Context, id connector.ArtifactID) error { return s.staging.settle(id) }
+func (s *Sink) Settled(_ context.Context, id connector.ArtifactID) error { return s.staging.Settle(id) }
 
 // Close implements connector.Sink.
 func (s *Sink) Close() error { return s.c.Sender.Close() }
@@ -164,7 +165,7 @@ func (s *Sink) Close() error { return s.c.Sender.Close() }
 func (s *Sink) Publish(ctx context.Context, as []connector.Artifact) []error {
 	errs := make([]error, len(as))
 	// Invariant 9: a process whose job was taken over publishes nothing.
-	stopped := s.staging.owned()
+	stopped := s.staging.Owned()
 	refused := false
 	for i, a := range as {
 		if refused {
@@ -190,8 +191,8 @@ func (s *Sink) Publish(ctx context.Context, as []connector.Artifact) []error {
 // rows are read again behind the refused ones, so that a key's last row stays the
 // last one written.
 func (s *Sink) behindRefused(a connector.Artifact) error {
-	_, state, err := s.staging.find(a.Header.ID)
-	if err == nil && state == suffixSealed {
+	_, state, err := s.staging.Find(a.Header.ID)
+	if err == nil && state == sealdir.Sealed {
 		err = fmt.Errorf("%w: its rows come after those of a refused artefact", connector.ErrRefused)
 	} else if err == nil {
 		err = errors.New("not tried: an artefact before it was refused")
@@ -209,38 +210,38 @@ func (s *Sink) publish(ctx context.Context, a connector.Artifact) error {
 		return err
 	}
 	defer release()
-	path, state, err := s.staging.find(a.Header.ID)
+	path, state, err := s.staging.Find(a.Header.ID)
 	if err != nil {
 		return err
 	}
 	switch state {
-	case suffixDone:
+	case sealdir.Done:
 		return nil
-	case suffixVoid:
+	case sealdir.Void:
 		return errors.New("it was discarded")
 	case "":
-		return errors.New("its sealed file is not in " + s.staging.lane(a.Header.ID))
+		return errors.New("its sealed file is not in " + s.staging.Lane(a.Header.ID))
 	}
 	m, err := s.read(path, a)
 	if err != nil {
 		return err
 	}
-	if state == suffixSealed {
-		if path, err = s.staging.mark(path, suffixSealed, suffixTried); err != nil {
+	if state == sealdir.Sealed {
+		if path, err = s.staging.Mark(path, sealdir.Sealed, sealdir.Tried); err != nil {
 			return err
 		}
 	}
 	if err := s.c.Sender.Send(ctx, s.lane(a.Header.ID), &m); err != nil {
 		return s.failed(id, path, err)
 	}
-	_, err = s.staging.mark(path, suffixTried, suffixDone)
+	_, err = s.staging.Mark(path, sealdir.Tried, sealdir.Done)
 	return err
 }
 
 // failed notes what an error of Send calls for.
 func (s *Sink) failed(id, path string, err error) error {
 	if errors.Is(err, connector.ErrRefused) {
-		if _, merr := s.staging.mark(path, suffixTried, suffixSealed); merr != nil {
+		if _, merr := s.staging.Mark(path, sealdir.Tried, sealdir.Sealed); merr != nil {
 			return errors.Join(merr, errors.New(err.Error()))
 		}
 		return err
@@ -299,19 +300,19 @@ func (s *Sink) resolve(ctx context.Context, a connector.Artifact) (connector.Out
 		return connector.Unknown, err
 	}
 	defer release()
-	_, state, err := s.staging.find(a.Header.ID)
+	_, state, err := s.staging.Find(a.Header.ID)
 	if err != nil {
 		return connector.Unknown, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch state {
-	case suffixDone:
+	case sealdir.Done:
 		return connector.Published, nil
-	case suffixVoid:
+	case sealdir.Void:
 		return connector.Absent, nil
 	case "":
-		s.reasons[id] = "the sealed file is not in " + s.staging.lane(a.Header.ID)
+		s.reasons[id] = "the sealed file is not in " + s.staging.Lane(a.Header.ID)
 		return connector.Unknown, nil
 	}
 	if s.stopped[id] {
@@ -347,21 +348,21 @@ func (s *Sink) discard(ctx context.Context, a connector.Artifact) error {
 		return err
 	}
 	defer release()
-	path, state, err := s.staging.find(a.Header.ID)
+	path, state, err := s.staging.Find(a.Header.ID)
 	if err != nil {
 		return err
 	}
 	switch state {
-	case suffixVoid:
+	case sealdir.Void:
 		return nil
-	case suffixDone:
+	case sealdir.Done:
 		return errPublished
-	case suffixTried:
+	case sealdir.Tried:
 		return errors.New("it was sent, and may be published")
 	case "":
-		return errors.New("its sealed file is not in " + s.staging.lane(a.Header.ID))
+		return errors.New("its sealed file is not in " + s.staging.Lane(a.Header.ID))
 	}
-	next, err := s.staging.mark(path, suffixSealed, suffixVoid)
+	next, err := s.staging.Mark(path, sealdir.Sealed, sealdir.Void)
 	if err != nil {
 		return err
 	}

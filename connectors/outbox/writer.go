@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/millrace/millrace/connectors/sealdir"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/vfs"
@@ -138,11 +139,11 @@ func (w *writer) seal(req []connector.SealRequest) ([]connector.Artifact, error)
 		return nil, fmt.Errorf("%d buckets, bucket %d of %d rows: there is one, of %d", len(req), r.Bucket, r.Header.Rows, w.rows)
 	}
 	s := w.sink
-	if err := s.staging.owned(); err != nil {
+	if err := s.staging.Owned(); err != nil {
 		return nil, err
 	}
 	m := Message{ID: r.Header.ID.String(), Rows: w.rows, Units: w.units, Body: w.body}
-	bytes, err := writeFile(s.c.FS, s.c.FS.Join(w.dir, m.ID+suffixSealed), &m)
+	bytes, err := writeFile(s.c.FS, s.c.FS.Join(w.dir, m.ID+sealdir.Sealed), &m)
 	if err == nil {
 		err = s.c.FS.SyncDir(w.dir)
 	}

@@ -1,4 +1,4 @@
-package outbox
+package sealdir
 
 import (
 	"encoding/json"
@@ -14,19 +14,21 @@ import (
 
 // What a sealed file is called says what is known of it.
 const (
-	suffixSealed = ".sealed" // durable, and never sent
-	suffixTried  = ".tried"  // may have been sent
-	suffixDone   = ".done"   // acknowledged
-	suffixVoid   = ".void"   // given up; it will never be sent
+	Sealed = ".sealed" // durable, and for certain not delivered
+	Tried  = ".tried"  // may have been sent
+	Done   = ".done"   // delivered
+	Void   = ".void"   // given up; it will never be sent
+
 	fencedSuffix = ".fenced" // of an attempt's directory
 	ownerFile    = "owner"
 )
 
-var suffixes = [...]string{suffixSealed, suffixTried, suffixDone, suffixVoid}
+var states = [...]string{Sealed, Tried, Done, Void}
 
-// staging is the directory of one table of one job.
-type staging struct {
-	fs    vfs.FS
+// Dir is the directory of one table of one job.
+type Dir struct {
+	// FS is the filesystem that it lies on.
+	FS    vfs.FS
 	dir   string
 	epoch uint64 // of the job
 }
@@ -39,37 +41,38 @@ type ownerRecord struct {
 
 const ownerVersion = 1
 
-// openStaging makes the directory and claims it for a run of the job.
-func openStaging(fsys vfs.FS, root, kind, table string, o connector.Owner) (*staging, error) {
+// Open makes the directory of a table of a connector, kind, and claims it for a run of
+// the job. *connector.OwnedError: a later run has it.
+func Open(fsys vfs.FS, root, kind, table string, o connector.Owner) (*Dir, error) {
 	if root == "" {
 		return nil, errors.New("this program was started without a data directory, in which rows could be sealed")
 	}
-	st := &staging{fs: fsys, dir: fsys.Join(root, kind, o.Job.String(), "t-"+url.PathEscape(table)), epoch: o.JobEpoch}
-	if err := vfs.MkdirAllSync(fsys, st.dir); err != nil {
-		return nil, fmt.Errorf("making %s: %w", st.dir, err)
+	d := &Dir{FS: fsys, dir: fsys.Join(root, kind, o.Job.String(), "t-"+url.PathEscape(table)), epoch: o.JobEpoch}
+	if err := vfs.MkdirAllSync(fsys, d.dir); err != nil {
+		return nil, fmt.Errorf("making %s: %w", d.dir, err)
 	}
-	have, err := st.owner()
+	have, err := d.owner()
 	switch {
 	case err != nil:
 		return nil, err
 	case have > o.JobEpoch:
-		return nil, &connector.OwnedError{Location: st.dir, Owner: fmt.Sprintf("epoch %d of the same job, this is epoch %d", have, o.JobEpoch)}
+		return nil, &connector.OwnedError{Location: d.dir, Owner: fmt.Sprintf("epoch %d of the same job, this is epoch %d", have, o.JobEpoch)}
 	case have == o.JobEpoch && have > 0:
-		return st, nil
+		return d, nil
 	}
 	b, err := json.Marshal(ownerRecord{Version: ownerVersion, JobEpoch: o.JobEpoch})
 	if err != nil {
 		return nil, fmt.Errorf("encoding owner record: %w", err)
 	}
-	if err := vfs.WriteFileAtomic(fsys, fsys.Join(st.dir, ownerFile), b); err != nil {
+	if err := vfs.WriteFileAtomic(fsys, fsys.Join(d.dir, ownerFile), b); err != nil {
 		return nil, fmt.Errorf("writing owner record: %w", err)
 	}
-	return st, nil
+	return d, nil
 }
 
 // owner is the job epoch that owns the directory, 0 for none.
-func (st *staging) owner() (uint64, error) {
-	b, err := vfs.ReadFile(st.fs, st.fs.Join(st.dir, ownerFile))
+func (d *Dir) owner() (uint64, error) {
+	b, err := vfs.ReadFile(d.FS, d.FS.Join(d.dir, ownerFile))
 	if errors.Is(err, vfs.ErrNotExist) {
 		return 0, nil
 	}
@@ -78,32 +81,36 @@ func (st *staging) owner() (uint64, error) {
 	}
 	var r ownerRecord
 	if err := json.Unmarshal(b, &r); err != nil {
-		return 0, fmt.Errorf("owner record of %s: %w", st.dir, err)
+		return 0, fmt.Errorf("owner record of %s: %w", d.dir, err)
 	}
 	if r.Version != ownerVersion {
-		return 0, fmt.Errorf("owner record of %s has version %d; this program knows %d", st.dir, r.Version, ownerVersion)
+		return 0, fmt.Errorf("owner record of %s has version %d; this program knows %d", d.dir, r.Version, ownerVersion)
 	}
 	return r.JobEpoch, nil
 }
 
-// owned is ErrFenced when a later run of the job has taken over. Invariant 9.
-func (st *staging) owned() error {
-	have, err := st.owner()
-	if err == nil && have != st.epoch {
-		err = fmt.Errorf("job epoch %d, now %d: %w", st.epoch, have, connector.ErrFenced)
+// Owned is ErrFenced when a later run of the job has taken over. Invariant 9.
+func (d *Dir) Owned() error {
+	have, err := d.owner()
+	if err == nil && have != d.epoch {
+		err = fmt.Errorf("job epoch %d, now %d: %w", d.epoch, have, connector.ErrFenced)
 	}
 	return err
 }
 
-// laneName is the directory of a lane or of a keyed stage's subtask.
-func laneName(id connector.ArtifactID) string {
+// Epoch is the job's, which owns the directory as long as Owned is nil.
+func (d *Dir) Epoch() uint64 { return d.epoch }
+
+// LaneName is the directory of a lane or of a keyed stage's subtask.
+func LaneName(id connector.ArtifactID) string {
 	if id.Keyed {
 		return fmt.Sprintf("k%d", id.Subtask)
 	}
 	return fmt.Sprintf("%x-l%d", id.Lane.Topic[:], id.Lane.Set)
 }
 
-func (st *staging) lane(id connector.ArtifactID) string { return st.fs.Join(st.dir, laneName(id)) }
+// Lane is the path of an artefact's lane, for messages.
+func (d *Dir) Lane(id connector.ArtifactID) string { return d.FS.Join(d.dir, LaneName(id)) }
 
 func epochName(e uint64) string { return "e" + strconv.FormatUint(e, 10) }
 
@@ -116,14 +123,14 @@ func parseEpoch(name string) (epoch uint64, fenced, ok bool) {
 	return epoch, fenced, err == nil
 }
 
-// maxEpoch is the highest epoch of a lane.
-func (st *staging) maxEpoch(id connector.ArtifactID) (uint64, error) {
-	names, err := st.fs.List(st.lane(id))
+// MaxEpoch is the highest epoch of a lane.
+func (d *Dir) MaxEpoch(id connector.ArtifactID) (uint64, error) {
+	names, err := d.FS.List(d.Lane(id))
 	if errors.Is(err, vfs.ErrNotExist) {
 		return 0, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("listing %s: %w", st.lane(id), err)
+		return 0, fmt.Errorf("listing %s: %w", d.Lane(id), err)
 	}
 	high := uint64(0)
 	for _, n := range names {
@@ -134,29 +141,29 @@ func (st *staging) maxEpoch(id connector.ArtifactID) (uint64, error) {
 	return high, nil
 }
 
-// fence makes the directory of an attempt and renames those of lower epochs, so
+// Fence makes the directory of an attempt and renames those of lower epochs, so
 // that an attempt which is still alive finds its own gone. The own one is made
 // first: of two attempts that start at once the lower one sees the higher one.
-func (st *staging) fence(id connector.ArtifactID) (dir string, err error) {
-	lane := st.lane(id)
-	if err := vfs.MkdirAllSync(st.fs, lane); err != nil {
+func (d *Dir) Fence(id connector.ArtifactID) (dir string, err error) {
+	lane := d.Lane(id)
+	if err := vfs.MkdirAllSync(d.FS, lane); err != nil {
 		return "", fmt.Errorf("making %s: %w", lane, err)
 	}
-	own := st.fs.Join(lane, epochName(id.Epoch))
-	err = st.fs.Mkdir(own)
+	own := d.FS.Join(lane, epochName(id.Epoch))
+	err = d.FS.Mkdir(own)
 	if errors.Is(err, vfs.ErrExist) {
 		return "", fmt.Errorf("%w: epoch %d of %s was used before", connector.ErrFenced, id.Epoch, lane)
 	}
 	if err != nil {
 		return "", fmt.Errorf("making %s: %w", own, err)
 	}
-	names, err := st.fs.List(lane)
+	names, err := d.FS.List(lane)
 	if err != nil {
 		return "", fmt.Errorf("listing %s: %w", lane, err)
 	}
 	for _, n := range names {
 		if e, _, ok := parseEpoch(n); ok && e > id.Epoch {
-			if err := st.fs.Rename(own, own+fencedSuffix); err != nil && !errors.Is(err, vfs.ErrNotExist) {
+			if err := d.FS.Rename(own, own+fencedSuffix); err != nil && !errors.Is(err, vfs.ErrNotExist) {
 				return "", fmt.Errorf("fencing %s: %w", own, err)
 			}
 			return "", fmt.Errorf("%w: epoch %d of %s has started", connector.ErrFenced, e, lane)
@@ -167,26 +174,26 @@ func (st *staging) fence(id connector.ArtifactID) (dir string, err error) {
 		if !ok || fenced || e >= id.Epoch {
 			continue
 		}
-		old := st.fs.Join(lane, n)
-		if err := st.fs.Rename(old, old+fencedSuffix); err != nil && !errors.Is(err, vfs.ErrNotExist) {
+		old := d.FS.Join(lane, n)
+		if err := d.FS.Rename(old, old+fencedSuffix); err != nil && !errors.Is(err, vfs.ErrNotExist) {
 			return "", fmt.Errorf("fencing %s: %w", old, err)
 		}
 	}
-	if err := st.fs.SyncDir(lane); err != nil {
+	if err := d.FS.SyncDir(lane); err != nil {
 		return "", fmt.Errorf("syncing %s: %w", lane, err)
 	}
 	return own, nil
 }
 
-// find gives the file of an artefact and what its name says, "" and "" when there
+// Find gives the file of an artefact and what its name says, "" and "" when there
 // is none. A rename may happen meanwhile, so that it looks twice.
-func (st *staging) find(id connector.ArtifactID) (path, suffix string, err error) {
-	dir := st.fs.Join(st.lane(id), epochName(id.Epoch))
+func (d *Dir) Find(id connector.ArtifactID) (path, suffix string, err error) {
+	dir := d.FS.Join(d.Lane(id), epochName(id.Epoch))
 	for range 2 {
-		for _, d := range []string{dir, dir + fencedSuffix} {
-			for _, x := range suffixes {
-				path := st.fs.Join(d, id.String()+x)
-				ok, err := vfs.Exists(st.fs, path)
+		for _, attempt := range []string{dir, dir + fencedSuffix} {
+			for _, x := range states {
+				path := d.FS.Join(attempt, id.String()+x)
+				ok, err := vfs.Exists(d.FS, path)
 				if err != nil {
 					return "", "", fmt.Errorf("looking for %s: %w", path, err)
 				}
@@ -199,10 +206,10 @@ func (st *staging) find(id connector.ArtifactID) (path, suffix string, err error
 	return "", "", nil
 }
 
-// mark renames an artefact's file to another state.
-func (st *staging) mark(path, from, to string) (string, error) {
+// Mark renames an artefact's file to another state.
+func (d *Dir) Mark(path, from, to string) (string, error) {
 	next := strings.TrimSuffix(path, from) + to
-	err := st.fs.Rename(path, next)
+	err := d.FS.Rename(path, next)
 	if errors.Is(err, vfs.ErrNotExist) {
 		return "", fmt.Errorf("%w: %s is gone", connector.ErrFenced, path)
 	}
@@ -212,11 +219,11 @@ func (st *staging) mark(path, from, to string) (string, error) {
 	return next, nil
 }
 
-// settle removes what nobody will ask for again: files of id's attempt before
+// Settle removes what nobody will ask for again: files of id's attempt before
 // it, and all of lower epochs.
-func (st *staging) settle(id connector.ArtifactID) error {
-	lane := st.lane(id)
-	names, err := st.fs.List(lane)
+func (d *Dir) Settle(id connector.ArtifactID) error {
+	lane := d.Lane(id)
+	names, err := d.FS.List(lane)
 	if errors.Is(err, vfs.ErrNotExist) {
 		return nil
 	}
@@ -225,13 +232,13 @@ func (st *staging) settle(id connector.ArtifactID) error {
 	}
 	for _, n := range names {
 		e, fenced, ok := parseEpoch(n)
-		dir := st.fs.Join(lane, n)
+		dir := d.FS.Join(lane, n)
 		switch {
 		case !ok:
 		case e == id.Epoch:
-			err = st.settleFiles(dir, id)
+			err = d.settleFiles(dir, id)
 		case fenced && e < id.Epoch:
-			err = st.fs.RemoveAll(dir)
+			err = d.FS.RemoveAll(dir)
 		}
 		if err != nil {
 			return fmt.Errorf("removing settled files: %w", err)
@@ -240,22 +247,22 @@ func (st *staging) settle(id connector.ArtifactID) error {
 	return nil
 }
 
-func (st *staging) settleFiles(dir string, id connector.ArtifactID) error {
-	files, err := st.fs.List(dir)
+func (d *Dir) settleFiles(dir string, id connector.ArtifactID) error {
+	files, err := d.FS.List(dir)
 	if err != nil {
 		return err
 	}
 	for _, f := range files {
-		stem, done := strings.CutSuffix(f, suffixDone)
+		stem, done := strings.CutSuffix(f, Done)
 		if !done {
-			if stem, done = strings.CutSuffix(f, suffixVoid); !done {
+			if stem, done = strings.CutSuffix(f, Void); !done {
 				continue
 			}
 		}
 		if !before(stem, id) {
 			continue
 		}
-		if err := st.fs.Remove(st.fs.Join(dir, f)); err != nil && !errors.Is(err, vfs.ErrNotExist) {
+		if err := d.FS.Remove(d.FS.Join(dir, f)); err != nil && !errors.Is(err, vfs.ErrNotExist) {
 			return err
 		}
 	}
