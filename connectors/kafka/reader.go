@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/millrace/millrace/connectors/format"
+	"github.com/millrace/millrace/connectors/recordmeta"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/record"
@@ -20,7 +21,7 @@ type reader struct {
 	fetcher *fetcher
 	schema  *batch.Schema
 	decoder format.Decoder
-	meta    []metaColumn
+	meta    []recordmeta.Column
 	a       *format.Appender
 
 	splits map[int32]*split
@@ -34,7 +35,7 @@ type reader struct {
 
 	records record.Decoder
 	rec     record.Record
-	headers []record.RecordHeader
+	place   recordmeta.Place
 	input   int64 // bytes of records decoded since Open
 	notes   int   // in the batch being filled
 }
@@ -115,7 +116,7 @@ func (s *source) Open(_ context.Context, splits []connector.Split, columns []int
 			cfg.Fields = append(cfg.Fields, col.Field)
 			cfg.Columns = append(cfg.Columns, at)
 		case at >= 0:
-			m, err := newMetaColumn(col.Metadata, at, col.Type, s.zone)
+			m, err := recordmeta.New(col.Metadata, at, col.Type, s.zone)
 			if err != nil {
 				return nil, fmt.Errorf("table %s, column %s: %w", s.table.Name, col.Name, err)
 			}
@@ -263,6 +264,7 @@ func (r *reader) aborting(rb record.Batch) bool {
 // local variable so that it is not allocated for each batch.
 func (r *reader) decodeBatch(maxRows int, maxInput int64) {
 	c, sp := &r.cur, r.cur.split
+	r.place.Topic, r.place.Partition, r.place.Record, r.place.Batch = r.s.topic, sp.feed.part.ID, &r.rec, &c.batch
 	for r.a.Rows()+r.notes < maxRows && r.input < maxInput {
 		if !c.iter.Next(&r.rec) {
 			if err := c.iter.Err(); err != nil {
@@ -287,7 +289,7 @@ func (r *reader) decodeBatch(maxRows int, maxInput int64) {
 		for range n {
 			for i := range r.meta {
 				m := &r.meta[i]
-				m.append(r.a.Column(m.column), r)
+				m.Append(r.a.Column(m.Index), &r.place)
 			}
 		}
 		sp.next = r.rec.Offset + 1

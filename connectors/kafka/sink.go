@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/millrace/millrace/connectors/format"
+	"github.com/millrace/millrace/connectors/recordmeta"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/storage/record"
@@ -106,7 +107,7 @@ func (s *sink) compile(c *Connector) (err error) {
 			cfg.Columns = append(cfg.Columns, i)
 			s.text.Add(col.Field)
 		case col.Metadata == "timestamp" && !col.Virtual:
-			if _, err := newMetaColumn(col.Metadata, i, col.Type, zone{}); err != nil {
+			if _, err := recordmeta.New(col.Metadata, i, col.Type, recordmeta.Zone{}); err != nil {
 				return fmt.Errorf("table %s, column %s: %w", t.Name, col.Name, err)
 			}
 			if col.Type.Kind != types.TimestampLTZ {

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/millrace/millrace/connectors/format"
+	"github.com/millrace/millrace/connectors/recordmeta"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 )
@@ -24,7 +25,7 @@ type source struct {
 	table  *connector.Table
 	format format.Format
 	policy format.Policy
-	zone   zone
+	zone   recordmeta.Zone
 	opts   []kgo.Opt
 	conn   *conn
 	topic  string
@@ -61,11 +62,11 @@ func (c *Connector) OpenSource(ctx context.Context, t *connector.Table) (connect
 		if col.Metadata == "" {
 			continue
 		}
-		if _, err := newMetaColumn(col.Metadata, 0, col.Type, zone{}); err != nil {
+		if _, err := recordmeta.New(col.Metadata, 0, col.Type, recordmeta.Zone{}); err != nil {
 			return nil, fmt.Errorf("table %s, column %s: %w", t.Name, col.Name, err)
 		}
 	}
-	s := &source{table: t, format: f, policy: policy, zone: zone{t.Zone}, topic: t.Options.String("topic"), patience: deletedAfter}
+	s := &source{table: t, format: f, policy: policy, zone: recordmeta.Zone{Location: t.Zone}, topic: t.Options.String("topic"), patience: deletedAfter}
 	if s.opts, err = clientOptions(t.Options); err != nil {
 		return nil, fmt.Errorf("table %s: %w", t.Name, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/connectors/format"
+	"github.com/millrace/millrace/connectors/recordmeta"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/storage/record"
@@ -52,7 +53,7 @@ func (c *Connector) OpenSink(_ context.Context, t *connector.Table, o connector.
 			cfg.Columns = append(cfg.Columns, i)
 			s.text.Add(col.Field)
 		case col.Metadata == "timestamp" && !col.Virtual:
-			if _, err := newMetaColumn(col.Metadata, i, col.Type, zone{}); err != nil {
+			if _, err := recordmeta.New(col.Metadata, i, col.Type, recordmeta.Zone{}); err != nil {
 				return nil, fmt.Errorf("table %s, column %s: %w", t.Name, col.Name, err)
 			}
 			if col.Type.Kind != types.TimestampLTZ {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/connectors/format"
+	"github.com/millrace/millrace/connectors/recordmeta"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/topiclog"
@@ -20,7 +21,7 @@ type source struct {
 	format format.Format
 	policy format.Policy
 	topic  topiclog.Topic // as it was when the source was opened
-	zone   zone
+	zone   recordmeta.Zone
 }
 
 var (
@@ -46,7 +47,7 @@ func (c *Connector) OpenSource(_ context.Context, t *connector.Table) (connector
 		if col.Metadata == "" {
 			continue
 		}
-		if _, err := newMetaColumn(col.Metadata, 0, col.Type, zone{}); err != nil {
+		if _, err := recordmeta.New(col.Metadata, 0, col.Type, recordmeta.Zone{}); err != nil {
 			return nil, fmt.Errorf("table %s, column %s: %w", t.Name, col.Name, err)
 		}
 	}
@@ -54,7 +55,7 @@ func (c *Connector) OpenSource(_ context.Context, t *connector.Table) (connector
 	if err != nil {
 		return nil, err
 	}
-	return &source{store: c.log.Store(), table: t, format: f, policy: policy, topic: topic, zone: zone{t.Zone}}, nil
+	return &source{store: c.log.Store(), table: t, format: f, policy: policy, topic: topic, zone: recordmeta.Zone{Location: t.Zone}}, nil
 }
 
 // topicOf is the topic that a table names.

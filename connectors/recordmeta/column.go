@@ -1,4 +1,4 @@
-package logtopic
+package recordmeta
 
 import (
 	"fmt"
@@ -24,30 +24,40 @@ const (
 	metaHeaders
 )
 
-// metaColumn fills one metadata column.
-type metaColumn struct {
-	kind   metaKind
-	column int
-	wide   bool  // an INT key read as BIGINT
-	scale  int64 // units of the column in a millisecond
-	zone   zone  // of a TIMESTAMP, which is wall clock
+// Column fills one metadata column.
+type Column struct {
+	kind metaKind
+	// Index is the column in the batch.
+	Index int
+	wide  bool  // an INT key read as BIGINT
+	scale int64 // units of the column in a millisecond
+	zone  Zone  // of a TIMESTAMP, which is wall clock
 }
 
-// zone turns an instant into wall clock time; none leaves it.
-type zone struct{ loc *time.Location }
+// Place is the record whose values are taken. It belongs to one reader.
+type Place struct {
+	Topic     string
+	Partition int32
+	Record    *record.Record
+	Batch     *record.Batch
+	headers   []record.RecordHeader // used again
+}
 
-func (z zone) wall(ms int64) int64 {
-	if z.loc == nil || z.loc == time.UTC {
+// Zone turns an instant into wall clock time; none leaves it.
+type Zone struct{ Location *time.Location }
+
+func (z Zone) wall(ms int64) int64 {
+	if z.Location == nil || z.Location == time.UTC {
 		return ms
 	}
-	_, offset := time.UnixMilli(ms).In(z.loc).Zone()
+	_, offset := time.UnixMilli(ms).In(z.Location).Zone()
 	return ms + int64(offset)*1000
 }
 
-// newMetaColumn checks that a key can be read as a type: its own, or one that a
+// New checks that a key can be read as a type: its own, or one that a
 // cast without loss gives. LTZ to TIMESTAMP goes by the session zone.
-func newMetaColumn(key string, column int, t types.Type, z zone) (metaColumn, error) {
-	m := metaColumn{column: column}
+func New(key string, column int, t types.Type, z Zone) (Column, error) {
+	m := Column{Index: column}
 	ok := false
 	switch key {
 	case "topic":
@@ -90,31 +100,31 @@ func isHeaders(t types.Type) bool {
 	return t.Elem.Nullable && t.EqualIgnoringNull(probe)
 }
 
-// append adds the value of a record.
-func (m *metaColumn) append(v *batch.Vec, r *reader) {
+// Append adds the value of a record.
+func (m *Column) Append(v *batch.Vec, r *Place) {
 	switch m.kind {
 	case metaTopic:
-		format.AppendString(v, r.cur.split.part.Topic)
+		format.AppendString(v, r.Topic)
 	case metaPartition:
-		m.int(v, r.cur.split.part.ID)
+		m.int(v, r.Partition)
 	case metaOffset:
-		format.AppendInt64(v, r.rec.Offset)
+		format.AppendInt64(v, r.Record.Offset)
 	case metaTimestamp:
-		m.timestamp(v, r.rec.Timestamp)
+		m.timestamp(v, r.Record.Timestamp)
 	case metaTimestampType:
-		if r.cur.batch.Attributes.LogAppendTime() {
+		if r.Batch.Attributes.LogAppendTime() {
 			format.AppendString(v, "LogAppendTime")
 		} else {
 			format.AppendString(v, "CreateTime")
 		}
 	case metaLeaderEpoch:
-		m.int(v, r.cur.batch.LeaderEpoch)
+		m.int(v, r.Batch.LeaderEpoch)
 	case metaHeaders:
-		r.headers = appendHeaders(v, &r.rec, r.headers[:0])
+		r.headers = appendHeaders(v, r.Record, r.headers[:0])
 	}
 }
 
-func (m *metaColumn) int(v *batch.Vec, x int32) {
+func (m *Column) int(v *batch.Vec, x int32) {
 	if m.wide {
 		format.AppendInt64(v, int64(x))
 	} else {
@@ -123,7 +133,7 @@ func (m *metaColumn) int(v *batch.Vec, x int32) {
 }
 
 // timestamp refuses what a producer made up and the type cannot hold.
-func (m *metaColumn) timestamp(v *batch.Vec, ms int64) {
+func (m *Column) timestamp(v *batch.Vec, ms int64) {
 	const day = 24 * 60 * 60 * 1000
 	if bound := math.MaxInt64/m.scale - day; ms > bound || ms < -bound {
 		format.AppendErr(v, batch.CodeTimestampRange, "timestamp", fmt.Sprintf("%d ms since 1970 is outside %s", ms, v.Type))
