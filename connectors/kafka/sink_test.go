@@ -452,9 +452,6 @@ func TestSinkClasses(t *testing.T) {
 // TestSinkTopics: topics that are missing, made again, or that forget.
 func TestSinkTopics(t *testing.T) {
 	w := newSinkWorld(t)
-	if testing.Short() {
-		t.Skip("waits for a topic")
-	}
 	_, err := w.conn.OpenSink(w.ctx, w.table("nowhere", conntest.Columns()), conntest.OwnerOf(1, 1))
 	if !errors.Is(err, kerr.UnknownTopicOrPartition) {
 		t.Errorf("a missing topic: %v", err)
