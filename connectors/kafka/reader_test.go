@@ -14,6 +14,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/types"
@@ -40,7 +41,7 @@ func TestReadsEverythingOnce(t *testing.T) {
 			check(t, client.ProduceSync(w.ctx, rs...).FirstErr())
 		}
 	}
-	s := w.source(w.table("t", idOnly, "scan.bounded.mode", modeLatest, "properties.max.partition.fetch.bytes", "1024", "properties.fetch.max.bytes", "2048"))
+	s := w.source(w.table("t", idOnly, "scan.bounded.mode", scanrange.Latest, "properties.max.partition.fetch.bytes", "1024", "properties.fetch.max.bytes", "2048"))
 	for _, size := range []struct{ rows, bytes int }{{1, 1 << 20}, {7, 1 << 20}, {1000, 300}, {1000, 1}, {1 << 20, 1 << 20}} {
 		r := w.open(s, nil)
 		have, err := r.collect(-1, size.rows, size.bytes, func(b *batch.Batch) {
@@ -65,7 +66,7 @@ func TestRecordsOfSeveralRows(t *testing.T) {
 	w.put("t", 0, `{"id":1}`, "{\"id\":2}\n{\"id\":3}\n{\"id\":4}", `[{"id":5},{"id":6}]`, `[]`, `NULL`, ``, `{"id":`, `[{"id":7},8]`, "\xef\xbb\xbf{\"id\":9}", `{"id":"x"}`)
 	want := got{0: {"0:1", "1:2", "1+1:3", "1+2:4", "2:5", "2+1:6", "3:empty", "4:empty", "5:empty",
 		"6:malformed_record", "7:malformed_record", "8:9", "9:!type_mismatch"}}
-	s := w.source(w.table("t", idOnly, "scan.bounded.mode", modeLatest))
+	s := w.source(w.table("t", idOnly, "scan.bounded.mode", scanrange.Latest))
 	for _, rows := range []int{1, 2, 3, 100} {
 		have, err := w.open(s, nil).collect(-1, rows, 1<<20, nil)
 		check(t, err)
@@ -73,7 +74,7 @@ func TestRecordsOfSeveralRows(t *testing.T) {
 			t.Errorf("%d rows at a time: %v\nwant %v", rows, have, want)
 		}
 	}
-	s = w.source(w.table("t", idOnly, "scan.bounded.mode", modeLatest, "format", "csv", "csv.on-error", "drop"))
+	s = w.source(w.table("t", idOnly, "scan.bounded.mode", scanrange.Latest, "format", "csv", "csv.on-error", "drop"))
 	if on, _ := s.DecodeErrors(); on != connector.OnErrorDrop {
 		t.Errorf("policy %v", on)
 	}
@@ -105,7 +106,7 @@ func TestMetadataAndProjection(t *testing.T) {
 		meta("topic", "topic", types.NewString()),
 	}
 	epoch := w.cluster.PartitionInfo("t", 1).Epoch
-	table := w.table("t", cols, "scan.bounded.mode", modeLatest)
+	table := w.table("t", cols, "scan.bounded.mode", scanrange.Latest)
 	table.Zone = shanghai
 	s := w.source(table)
 	read := func(columns []int) []string {
@@ -164,7 +165,7 @@ func TestRaw(t *testing.T) {
 		}
 		check(t, c.ProduceSync(w.ctx, rs...).FirstErr())
 	}
-	s := w.source(w.table("t", idOnly, "scan.bounded.mode", modeLatest))
+	s := w.source(w.table("t", idOnly, "scan.bounded.mode", scanrange.Latest))
 	for _, rows := range []int{1, 10, 1000} {
 		seen := 0
 		r := w.open(s, nil)
@@ -230,7 +231,7 @@ func TestTransactions(t *testing.T) {
 	write(kgo.TryCommit, `{"id":7}`)
 	write(kgo.TryAbort, `{"id":-8}`)
 	want := got{0: {"0:1", "1:2", "2:3", "7:6", "8:7"}}
-	s := w.source(w.table("t", idOnly, "scan.bounded.mode", modeLatest))
+	s := w.source(w.table("t", idOnly, "scan.bounded.mode", scanrange.Latest))
 	for _, rows := range []int{1, 100} {
 		r := w.open(s, nil)
 		have, err := r.collect(-1, rows, 1<<20, nil)
@@ -272,7 +273,7 @@ func TestBoundedReadsEnd(t *testing.T) {
 	w.topic("t", 3, nil)
 	w.put("t", 0, `{"id":0}`, `{"id":1}`, `{"id":2}`, `{"id":3}`)
 	w.put("t", 1, `{"id":10}`)
-	s := w.source(w.table("t", idOnly, "scan.bounded.mode", modeSpecific, "scan.bounded.specific-offsets", "partition:0,offset:2"))
+	s := w.source(w.table("t", idOnly, "scan.bounded.mode", scanrange.Specific, "scan.bounded.specific-offsets", "partition:0,offset:2"))
 	for _, rows := range []int{1, 2, 100} {
 		r := w.open(s, nil)
 		have, err := r.collect(-1, rows, 1<<20, nil)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace/millrace/connectors/format"
 	"github.com/millrace/millrace/connectors/recordmeta"
+	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 )
@@ -199,7 +200,7 @@ func (s *source) committed(ctx context.Context) (map[int32]kadm.Offset, error) {
 // Start implements connector.Source.
 func (s *source) Start(ctx context.Context, parts []connector.Partition) ([]connector.Position, error) {
 	v := s.table.Options
-	specific, err := parseOffsets(v.String("scan.startup.specific-offsets"))
+	specific, err := scanrange.ParseOffsets(v.String("scan.startup.specific-offsets"))
 	if err != nil {
 		return nil, err
 	}
@@ -214,9 +215,9 @@ func (s *source) Start(ctx context.Context, parts []connector.Partition) ([]conn
 	var committed map[int32]kadm.Offset
 	var after kadm.ListedOffsets
 	switch mode {
-	case modeGroup:
+	case scanrange.Group:
 		committed, err = s.committed(ctx)
-	case modeTimestamp:
+	case scanrange.Timestamp:
 		after, err = s.list(s.conn.admin.ListOffsetsAfterMilli(ctx, v.Int("scan.startup.timestamp-millis"), s.topic))
 	}
 	if err != nil {
@@ -234,19 +235,19 @@ func (s *source) Start(ctx context.Context, parts []connector.Partition) ([]conn
 		}
 		at := kadm.Offset{At: first.Offset, LeaderEpoch: -1}
 		switch mode {
-		case modeLatest:
+		case scanrange.Latest:
 			at.At = last.Offset
-		case modeGroup:
+		case scanrange.Group:
 			if o, ok := committed[p.ID]; ok {
 				at = o
 			} else if at.At, err = s.reset(p, first.Offset, last.Offset); err != nil {
 				return nil, err
 			}
-		case modeSpecific:
+		case scanrange.Specific:
 			if o, ok := specific[p.ID]; ok {
 				at.At = o
 			}
-		case modeTimestamp:
+		case scanrange.Timestamp:
 			o, err := s.at(after, p)
 			if err != nil {
 				return nil, err
@@ -281,7 +282,7 @@ func (s *source) reset(p connector.Partition, first, last int64) (int64, error) 
 func (s *source) ExplainStart(parts []connector.Partition) []string {
 	mode, group := s.table.Options.String("scan.startup.mode"), s.group()
 	out := slices.Repeat([]string{"'scan.startup.mode' = '" + mode + "'"}, len(parts))
-	if mode != modeGroup {
+	if mode != scanrange.Group {
 		return out
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), deletedAfter)
@@ -312,10 +313,10 @@ func (s *source) End(ctx context.Context, parts []connector.Partition) ([]int64,
 	v := s.table.Options
 	mode := v.String("scan.bounded.mode")
 	out := slices.Repeat([]int64{connector.Unbounded}, len(parts))
-	if mode == modeUnbounded {
+	if mode == scanrange.Unbounded {
 		return out, nil
 	}
-	specific, err := parseOffsets(v.String("scan.bounded.specific-offsets"))
+	specific, err := scanrange.ParseOffsets(v.String("scan.bounded.specific-offsets"))
 	if err != nil {
 		return nil, err
 	}
@@ -329,9 +330,9 @@ func (s *source) End(ctx context.Context, parts []connector.Partition) ([]int64,
 	var committed map[int32]kadm.Offset
 	var after kadm.ListedOffsets
 	switch mode {
-	case modeGroup:
+	case scanrange.Group:
 		committed, err = s.committed(ctx)
-	case modeTimestamp:
+	case scanrange.Timestamp:
 		after, err = s.list(s.conn.admin.ListOffsetsAfterMilli(ctx, v.Int("scan.bounded.timestamp-millis"), s.topic))
 	}
 	if err != nil {
@@ -344,16 +345,16 @@ func (s *source) End(ctx context.Context, parts []connector.Partition) ([]int64,
 		}
 		end := last.Offset
 		switch mode {
-		case modeGroup:
+		case scanrange.Group:
 			// Without a committed offset there is nothing to read up to.
 			end = min(committed[p.ID].At, end)
-		case modeTimestamp:
+		case scanrange.Timestamp:
 			o, err := s.at(after, p)
 			if err != nil {
 				return nil, err
 			}
 			end = min(o.Offset, end)
-		case modeSpecific:
+		case scanrange.Specific:
 			o, ok := specific[p.ID]
 			if ok && o > end {
 				return nil, fmt.Errorf("table %s: 'scan.bounded.specific-offsets': offset %d of topic %s partition %d is behind the log's end %d",

@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/types"
@@ -77,17 +78,17 @@ func TestStartAndEnd(t *testing.T) {
 		explain    string
 	}{
 		{nil, []int64{2, 0, 0}, nil, "'scan.startup.mode' = 'earliest-offset'"},
-		{[]string{"scan.startup.mode", modeLatest}, []int64{10, 1, 0}, nil, "'scan.startup.mode' = 'latest-offset'"},
-		{[]string{"scan.startup.mode", modeGroup, group, "g"}, []int64{5, 0, 0}, nil, `warning: group "g" has no offset here, so the earliest record`},
-		{[]string{"scan.startup.mode", modeGroup, group, "g", "properties.auto.offset.reset", "latest"}, []int64{5, 1, 0}, nil, `warning: group "g" has no offset here, so behind the latest record`},
-		{[]string{"scan.startup.mode", modeGroup, group, "unheard-of"}, []int64{2, 0, 0}, nil, `warning: group "unheard-of" has no offset here, so the earliest record`},
-		{[]string{"scan.startup.mode", modeTimestamp, "scan.startup.timestamp-millis", "4001"}, []int64{5, 1, 0}, nil, ""},
-		{[]string{"scan.startup.mode", modeTimestamp, "scan.startup.timestamp-millis", "0"}, []int64{2, 0, 0}, nil, ""},
-		{[]string{"scan.startup.mode", modeSpecific, "scan.startup.specific-offsets", "partition:0,offset:7"}, []int64{7, 0, 0}, nil, ""},
-		{[]string{"scan.bounded.mode", modeLatest}, []int64{2, 0, 0}, []int64{10, 1, 0}, ""},
-		{[]string{"scan.bounded.mode", modeGroup, group, "g"}, []int64{2, 0, 0}, []int64{5, 0, 0}, ""},
-		{[]string{"scan.bounded.mode", modeTimestamp, "scan.bounded.timestamp-millis", "6000"}, []int64{2, 0, 0}, []int64{6, 1, 0}, ""},
-		{[]string{"scan.bounded.mode", modeSpecific, "scan.bounded.specific-offsets", "partition:0,offset:4"}, []int64{2, 0, 0}, []int64{4, 1, 0}, ""},
+		{[]string{"scan.startup.mode", scanrange.Latest}, []int64{10, 1, 0}, nil, "'scan.startup.mode' = 'latest-offset'"},
+		{[]string{"scan.startup.mode", scanrange.Group, group, "g"}, []int64{5, 0, 0}, nil, `warning: group "g" has no offset here, so the earliest record`},
+		{[]string{"scan.startup.mode", scanrange.Group, group, "g", "properties.auto.offset.reset", "latest"}, []int64{5, 1, 0}, nil, `warning: group "g" has no offset here, so behind the latest record`},
+		{[]string{"scan.startup.mode", scanrange.Group, group, "unheard-of"}, []int64{2, 0, 0}, nil, `warning: group "unheard-of" has no offset here, so the earliest record`},
+		{[]string{"scan.startup.mode", scanrange.Timestamp, "scan.startup.timestamp-millis", "4001"}, []int64{5, 1, 0}, nil, ""},
+		{[]string{"scan.startup.mode", scanrange.Timestamp, "scan.startup.timestamp-millis", "0"}, []int64{2, 0, 0}, nil, ""},
+		{[]string{"scan.startup.mode", scanrange.Specific, "scan.startup.specific-offsets", "partition:0,offset:7"}, []int64{7, 0, 0}, nil, ""},
+		{[]string{"scan.bounded.mode", scanrange.Latest}, []int64{2, 0, 0}, []int64{10, 1, 0}, ""},
+		{[]string{"scan.bounded.mode", scanrange.Group, group, "g"}, []int64{2, 0, 0}, []int64{5, 0, 0}, ""},
+		{[]string{"scan.bounded.mode", scanrange.Timestamp, "scan.bounded.timestamp-millis", "6000"}, []int64{2, 0, 0}, []int64{6, 1, 0}, ""},
+		{[]string{"scan.bounded.mode", scanrange.Specific, "scan.bounded.specific-offsets", "partition:0,offset:4"}, []int64{2, 0, 0}, []int64{4, 1, 0}, ""},
 	} {
 		s := w.source(w.table("t", idOnly, x.with...))
 		parts, err := s.Partitions(w.ctx)
@@ -124,9 +125,9 @@ func TestStartAndEnd(t *testing.T) {
 		with []string
 		want string
 	}{
-		{[]string{"scan.startup.mode", modeGroup, group, "g", "properties.auto.offset.reset", "none"}, "'none'"},
-		{[]string{"scan.startup.mode", modeSpecific, "scan.startup.specific-offsets", "partition:0,offset:1"}, "outside the log (2..10)"},
-		{[]string{"scan.startup.mode", modeSpecific, "scan.startup.specific-offsets", "partition:0,offset:11"}, "outside the log (2..10)"},
+		{[]string{"scan.startup.mode", scanrange.Group, group, "g", "properties.auto.offset.reset", "none"}, "'none'"},
+		{[]string{"scan.startup.mode", scanrange.Specific, "scan.startup.specific-offsets", "partition:0,offset:1"}, "outside the log (2..10)"},
+		{[]string{"scan.startup.mode", scanrange.Specific, "scan.startup.specific-offsets", "partition:0,offset:11"}, "outside the log (2..10)"},
 	} {
 		s := w.source(w.table("t", idOnly, x.with...))
 		parts, err := s.Partitions(w.ctx)
@@ -135,7 +136,7 @@ func TestStartAndEnd(t *testing.T) {
 			t.Errorf("%v: %v, want %q", x.with, err, x.want)
 		}
 	}
-	s := w.source(w.table("t", idOnly, "scan.bounded.mode", modeSpecific, "scan.bounded.specific-offsets", "partition:0,offset:11"))
+	s := w.source(w.table("t", idOnly, "scan.bounded.mode", scanrange.Specific, "scan.bounded.specific-offsets", "partition:0,offset:11"))
 	parts, err := s.Partitions(w.ctx)
 	check(t, err)
 	if _, err := s.End(w.ctx, parts); err == nil || !strings.Contains(err.Error(), "behind the log's end 10") {
@@ -352,7 +353,7 @@ func TestBatchesThatCannotBeRead(t *testing.T) {
 	w.put("t", 0, `{"id":1}`)
 	w.raw("t", 0, build(func(b []byte) { b[0] ^= 0xff })) // 1 to 5
 	w.put("t", 0, `{"id":6}`)
-	s := w.source(w.table("t", idOnly, "scan.bounded.mode", modeLatest))
+	s := w.source(w.table("t", idOnly, "scan.bounded.mode", scanrange.Latest))
 	r := w.open(s, nil)
 	have, err := r.collect(-1, 100, 1<<20, func(b *batch.Batch) {
 		for _, n := range b.Notes {
@@ -394,7 +395,7 @@ func TestLogAppendTime(t *testing.T) {
 	w.answer(0, 1, raw)
 	cols := columns(field("tt", types.NewString()))
 	cols[0].Metadata = "timestamp-type"
-	have, err := w.open(w.source(w.table("t", cols, "scan.bounded.mode", modeLatest)), nil).collect(-1, 10, 1<<20, nil)
+	have, err := w.open(w.source(w.table("t", cols, "scan.bounded.mode", scanrange.Latest)), nil).collect(-1, 10, 1<<20, nil)
 	check(t, err)
 	if !reflect.DeepEqual(have, got{0: {"0:LogAppendTime"}}) {
 		t.Errorf("read %v", have)

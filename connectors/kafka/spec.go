@@ -2,13 +2,13 @@ package kafka
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/millrace/millrace/connectors/format"
+	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/runtime/connector"
 )
 
@@ -19,16 +19,6 @@ var _ connector.SourceConnector = (*Connector)(nil)
 
 // New returns the connector.
 func New(formats ...format.Format) *Connector { return &Connector{formats: formats} }
-
-// Values of 'scan.startup.mode' and 'scan.bounded.mode'.
-const (
-	modeGroup     = "group-offsets"
-	modeEarliest  = "earliest-offset"
-	modeLatest    = "latest-offset"
-	modeTimestamp = "timestamp"
-	modeSpecific  = "specific-offsets"
-	modeUnbounded = "unbounded"
-)
 
 // Spec implements connector.Connector.
 func (c *Connector) Spec() *connector.Spec {
@@ -73,16 +63,16 @@ certificates.`,
 func scanOptions() []connector.Option {
 	return []connector.Option{
 		{Key: "topic", Required: true, Check: checkTopic, Doc: "The topic's name."},
-		{Key: "scan.startup.mode", Type: connector.OptEnum, Default: modeGroup,
-			Enum: []string{modeGroup, modeEarliest, modeLatest, modeTimestamp, modeSpecific},
+		{Key: "scan.startup.mode", Type: connector.OptEnum, Default: scanrange.Group,
+			Enum: []string{scanrange.Group, scanrange.Earliest, scanrange.Latest, scanrange.Timestamp, scanrange.Specific},
 			Doc:  "Where a job that has no position yet starts. `group-offsets` without a committed offset goes by `properties.auto.offset.reset`; `latest-offset` is behind the last record that is no part of an open transaction."},
 		{Key: "scan.startup.timestamp-millis", Type: connector.OptInt, Doc: "With mode `timestamp`: the first record at or after this time, in ms since 1970."},
-		{Key: "scan.startup.specific-offsets", Check: checkOffsets, Doc: "With mode `specific-offsets`: `partition:0,offset:42;partition:1,offset:300`. Partitions that are not named start at the earliest record."},
-		{Key: "scan.bounded.mode", Type: connector.OptEnum, Default: modeUnbounded,
-			Enum: []string{modeUnbounded, modeLatest, modeGroup, modeTimestamp, modeSpecific},
+		{Key: "scan.startup.specific-offsets", Check: scanrange.CheckOffsets, Doc: "With mode `specific-offsets`: `partition:0,offset:42;partition:1,offset:300`. Partitions that are not named start at the earliest record."},
+		{Key: "scan.bounded.mode", Type: connector.OptEnum, Default: scanrange.Unbounded,
+			Enum: []string{scanrange.Unbounded, scanrange.Latest, scanrange.Group, scanrange.Timestamp, scanrange.Specific},
 			Doc:  "Where reading ends; `latest-offset` is the end as it is when the job starts."},
 		{Key: "scan.bounded.timestamp-millis", Type: connector.OptInt, Doc: "With mode `timestamp`: up to, not including, the first record at or after this time."},
-		{Key: "scan.bounded.specific-offsets", Check: checkOffsets, Doc: "With mode `specific-offsets`: up to, not including, these offsets."},
+		{Key: "scan.bounded.specific-offsets", Check: scanrange.CheckOffsets, Doc: "With mode `specific-offsets`: up to, not including, these offsets."},
 		{Key: "scan.topic-partition-discovery.interval", Type: connector.OptDuration,
 			Doc: "How long a list of partitions is good for, `0` for ever. New partitions are read from their first record on. Without it the cluster is asked every `source.monitor-interval` of the job, and never more often than that."},
 	}
@@ -207,85 +197,17 @@ func checkServers(s string) error {
 	return nil
 }
 
-func checkOffsets(s string) error {
-	_, err := parseOffsets(s)
-	return err
-}
-
-// parseOffsets reads "partition:0,offset:42;partition:1,offset:300".
-func parseOffsets(s string) (map[int32]int64, error) {
-	out := map[int32]int64{}
-	for _, item := range strings.Split(s, ";") {
-		if item = strings.TrimSpace(item); item == "" {
-			continue
-		}
-		p, o, ok := strings.Cut(item, ",")
-		ps, isP := strings.CutPrefix(strings.TrimSpace(p), "partition:")
-		os, isO := strings.CutPrefix(strings.TrimSpace(o), "offset:")
-		pn, perr := strconv.ParseInt(ps, 10, 32)
-		on, oerr := strconv.ParseInt(os, 10, 64)
-		if !ok || !isP || !isO || perr != nil || oerr != nil || pn < 0 || on < 0 {
-			return nil, fmt.Errorf("%q is not of the form partition:0,offset:42;partition:1,offset:300", item)
-		}
-		if _, dup := out[int32(pn)]; dup {
-			return nil, fmt.Errorf("partition %d is given twice", pn)
-		}
-		out[int32(pn)] = on
-	}
-	return out, nil
-}
-
 // validate finds options that contradict each other.
 func validate(v connector.Values) error {
-	for _, x := range []struct{ key, mode, value string }{
-		{"scan.startup.timestamp-millis", "scan.startup.mode", modeTimestamp},
-		{"scan.startup.specific-offsets", "scan.startup.mode", modeSpecific},
-		{"scan.bounded.timestamp-millis", "scan.bounded.mode", modeTimestamp},
-		{"scan.bounded.specific-offsets", "scan.bounded.mode", modeSpecific},
-	} {
-		uses := v.String(x.mode) == x.value
-		if v.Has(x.key) && !uses {
-			return &connector.OptionError{Key: x.key, Message: fmt.Sprintf("%q has no effect without %q = '%s'", x.key, x.mode, x.value)}
-		}
-		if uses && !v.Has(x.key) {
-			return &connector.OptionError{Key: x.mode, OnValue: true, Message: fmt.Sprintf("%q = '%s' needs %q", x.mode, x.value, x.key)}
-		}
-	}
-	if v.String("scan.startup.mode") == modeTimestamp && v.String("scan.bounded.mode") == modeTimestamp &&
-		v.Int("scan.bounded.timestamp-millis") < v.Int("scan.startup.timestamp-millis") {
-		return &connector.OptionError{Key: "scan.bounded.timestamp-millis", OnValue: true, Message: `"scan.bounded.timestamp-millis" lies before "scan.startup.timestamp-millis": reading would end before it starts`}
-	}
-	if err := offsetsInOrder(v); err != nil {
+	if err := scanrange.Check(v); err != nil {
 		return err
 	}
 	for _, key := range []string{"scan.startup.mode", "scan.bounded.mode"} {
-		if v.Has(key) && v.String(key) == modeGroup && !v.Has("properties.group.id") {
+		if v.Has(key) && v.String(key) == scanrange.Group && !v.Has("properties.group.id") {
 			return &connector.OptionError{Key: key, OnValue: true, Message: "mode group-offsets needs 'properties.group.id'"}
 		}
 	}
 	return validateSecurity(v)
-}
-
-// offsetsInOrder refuses a partition whose end lies before its start.
-func offsetsInOrder(v connector.Values) error {
-	if v.String("scan.startup.mode") != modeSpecific || v.String("scan.bounded.mode") != modeSpecific {
-		return nil
-	}
-	starts, err := parseOffsets(v.String("scan.startup.specific-offsets"))
-	if err != nil {
-		return err
-	}
-	ends, err := parseOffsets(v.String("scan.bounded.specific-offsets"))
-	if err != nil {
-		return err
-	}
-	for _, p := range slices.Sorted(maps.Keys(ends)) {
-		if start, ok := starts[p]; ok && ends[p] < start {
-			return &connector.OptionError{Key: "scan.bounded.specific-offsets", OnValue: true,
-				Message: fmt.Sprintf(`"scan.bounded.specific-offsets" ends partition %d at %d, before %d, where "scan.startup.specific-offsets" starts it`, p, ends[p], start)}
-		}
-	}
-	return nil
 }
 
 func millis(v connector.Values, key string) time.Duration {

@@ -26,6 +26,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"github.com/millrace/millrace/connectors/format/jsonfmt"
+	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/runtime/connector"
 )
 
@@ -64,17 +65,17 @@ func TestOptions(t *testing.T) {
 		{[]string{"properties.bootstrap.servers", "a:99999"}, "properties.bootstrap.servers", "port"},
 		{[]string{"properties.grup.id", "g"}, "properties.grup.id", "unknown option"},
 		{[]string{"properties.isolation.level", "read_uncommitted"}, "properties.isolation.level", "not_yet"},
-		{[]string{"scan.startup.mode", modeTimestamp}, "scan.startup.mode", "scan.startup.timestamp-millis"},
+		{[]string{"scan.startup.mode", scanrange.Timestamp}, "scan.startup.mode", "scan.startup.timestamp-millis"},
 		{[]string{"scan.startup.timestamp-millis", "1"}, "scan.startup.timestamp-millis", "no effect"},
-		{[]string{"scan.bounded.mode", modeSpecific}, "scan.bounded.mode", "scan.bounded.specific-offsets"},
-		{[]string{"scan.startup.mode", modeGroup}, "scan.startup.mode", "properties.group.id"},
-		{[]string{"scan.bounded.mode", modeGroup}, "scan.bounded.mode", "properties.group.id"},
-		{[]string{"scan.startup.mode", modeSpecific, "scan.startup.specific-offsets", "partition:0"}, "scan.startup.specific-offsets", "of the form"},
-		{[]string{"scan.startup.mode", modeSpecific, "scan.startup.specific-offsets", "partition:0,offset:1;partition:0,offset:2"}, "scan.startup.specific-offsets", "twice"},
-		{[]string{"scan.startup.mode", modeSpecific, "scan.startup.specific-offsets", "partition:0,offset:5",
-			"scan.bounded.mode", modeSpecific, "scan.bounded.specific-offsets", "partition:0,offset:4"}, "scan.bounded.specific-offsets", "before 5"},
-		{[]string{"scan.startup.mode", modeTimestamp, "scan.startup.timestamp-millis", "5",
-			"scan.bounded.mode", modeTimestamp, "scan.bounded.timestamp-millis", "4"}, "scan.bounded.timestamp-millis", "before it starts"},
+		{[]string{"scan.bounded.mode", scanrange.Specific}, "scan.bounded.mode", "scan.bounded.specific-offsets"},
+		{[]string{"scan.startup.mode", scanrange.Group}, "scan.startup.mode", "properties.group.id"},
+		{[]string{"scan.bounded.mode", scanrange.Group}, "scan.bounded.mode", "properties.group.id"},
+		{[]string{"scan.startup.mode", scanrange.Specific, "scan.startup.specific-offsets", "partition:0"}, "scan.startup.specific-offsets", "of the form"},
+		{[]string{"scan.startup.mode", scanrange.Specific, "scan.startup.specific-offsets", "partition:0,offset:1;partition:0,offset:2"}, "scan.startup.specific-offsets", "twice"},
+		{[]string{"scan.startup.mode", scanrange.Specific, "scan.startup.specific-offsets", "partition:0,offset:5",
+			"scan.bounded.mode", scanrange.Specific, "scan.bounded.specific-offsets", "partition:0,offset:4"}, "scan.bounded.specific-offsets", "before 5"},
+		{[]string{"scan.startup.mode", scanrange.Timestamp, "scan.startup.timestamp-millis", "5",
+			"scan.bounded.mode", scanrange.Timestamp, "scan.bounded.timestamp-millis", "4"}, "scan.bounded.timestamp-millis", "before it starts"},
 		{[]string{"properties.sasl.mechanism", "GSSAPI"}, "properties.sasl.mechanism", "not_yet"},
 		{[]string{"properties.sasl.mechanism", "PLAIN"}, "properties.sasl.mechanism", "no effect"},
 		{[]string{"properties.security.protocol", "SASL_SSL"}, "properties.security.protocol", "needs"},
@@ -135,7 +136,7 @@ func TestSASL(t *testing.T) {
 	client, _ := w.dial(kgo.SASL(scram.Auth{User: "s256", Pass: "p2"}.AsSha256Mechanism()))
 	check(t, client.ProduceSync(w.ctx, rec("t", 0, `{"id":1}`)).FirstErr())
 	with := func(mechanism, module, user, password string) []string {
-		o := []string{"properties.security.protocol", "SASL_PLAINTEXT", "properties.sasl.mechanism", mechanism, "scan.bounded.mode", modeLatest}
+		o := []string{"properties.security.protocol", "SASL_PLAINTEXT", "properties.sasl.mechanism", mechanism, "scan.bounded.mode", scanrange.Latest}
 		if module == "" {
 			return append(o, "properties.sasl.username", user, "properties.sasl.password", password)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace/millrace/connectors/format/csvfmt"
 	"github.com/millrace/millrace/connectors/format/jsonfmt"
+	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/types"
@@ -98,7 +99,7 @@ func field(name string, t types.Type) types.Field { return types.Field{Name: nam
 var idOnly = columns(field("id", types.NewBigInt()))
 
 func (w *world) options(topic string, with ...string) map[string]string {
-	m := map[string]string{"connector": "kafka", "topic": topic, "scan.startup.mode": modeEarliest,
+	m := map[string]string{"connector": "kafka", "topic": topic, "scan.startup.mode": scanrange.Earliest,
 		"properties.bootstrap.servers": strings.Join(w.cluster.ListenAddrs(), ","),
 		"properties.fetch.max.wait.ms": "20", "properties.default.api.timeout.ms": "20000"}
 	for i := 0; i < len(with); i += 2 {

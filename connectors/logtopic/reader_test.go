@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/types"
@@ -307,7 +308,7 @@ func TestBatchThatCannotBeUnpacked(t *testing.T) {
 		}
 	}
 	// Within a bounded range it is there only if it begins in it.
-	have, err := collect(t, w.open(w.source(w.table("t", idOnly, "scan.bounded.mode", modeSpecific, "scan.bounded.specific-offsets", "partition:0,offset:4")), nil, nil), 100, 1<<20, nil)
+	have, err := collect(t, w.open(w.source(w.table("t", idOnly, "scan.bounded.mode", scanrange.Specific, "scan.bounded.specific-offsets", "partition:0,offset:4")), nil, nil), 100, 1<<20, nil)
 	check(t, err)
 	if want := (got{0: {"0:1", "1:malformed_record"}}); !reflect.DeepEqual(have, want) {
 		t.Errorf("up to 4: %v", have)
@@ -446,7 +447,7 @@ func TestBoundedReadsEnd(t *testing.T) {
 	w.put(tp.Partitions[0], record.Zstd, `{"id":0}`, `{"id":1}`, `{"id":2}`, `{"id":3}`)
 	w.put(tp.Partitions[0], record.None, `{"id":4}`)
 	w.put(tp.Partitions[1], record.None, `{"id":10}`)
-	table := w.table("t", idOnly, "scan.bounded.mode", modeSpecific, "scan.bounded.specific-offsets", "partition:0,offset:2")
+	table := w.table("t", idOnly, "scan.bounded.mode", scanrange.Specific, "scan.bounded.specific-offsets", "partition:0,offset:2")
 	for _, rows := range []int{1, 2, 100} {
 		r := w.open(w.source(table), nil, nil)
 		have, err := collect(t, r, rows, 1<<20, nil)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/connectors/conntest"
+	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/offsets"
@@ -36,7 +37,7 @@ func artifactID(epoch, sequence uint64) connector.ArtifactID {
 
 // sinkTable is the suite's table over a topic.
 func (w *logWorld) sinkTable(topic string, with ...string) *connector.Table {
-	return w.table(topic, conntest.Columns(), append([]string{"scan.startup.mode", modeEarliest}, with...)...)
+	return w.table(topic, conntest.Columns(), append([]string{"scan.startup.mode", scanrange.Earliest}, with...)...)
 }
 
 func (w *logWorld) sink(t *connector.Table, epoch uint64) *sink {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace/millrace/connectors/format"
 	"github.com/millrace/millrace/connectors/recordmeta"
+	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/topiclog"
@@ -128,7 +129,7 @@ func (s *source) committed() map[topiclog.PartitionID]int64 {
 
 // Start implements connector.Source.
 func (s *source) Start(ctx context.Context, parts []connector.Partition) ([]connector.Position, error) {
-	specific, err := parseOffsets(s.table.Options.String("scan.startup.specific-offsets"))
+	specific, err := scanrange.ParseOffsets(s.table.Options.String("scan.startup.specific-offsets"))
 	if err != nil {
 		return nil, err
 	}
@@ -146,17 +147,17 @@ func (s *source) Start(ctx context.Context, parts []connector.Partition) ([]conn
 		}
 		offset := at.state.Start
 		switch mode {
-		case modeLatest:
+		case scanrange.Latest:
 			offset = at.state.CommittedEnd()
-		case modeGroup:
+		case scanrange.Group:
 			if o, ok := committed[at.id]; ok {
 				offset = o
 			}
-		case modeSpecific:
+		case scanrange.Specific:
 			if o, ok := specific[p.ID]; ok {
 				offset = o
 			}
-		case modeTimestamp:
+		case scanrange.Timestamp:
 			if offset, err = s.offsetFor(ctx, at, "scan.startup.timestamp-millis"); err != nil {
 				return nil, err
 			}
@@ -178,7 +179,7 @@ func (s *source) Start(ctx context.Context, parts []connector.Partition) ([]conn
 func (s *source) ExplainStart(parts []connector.Partition) []string {
 	mode, group := s.table.Options.String("scan.startup.mode"), s.group()
 	out := slices.Repeat([]string{"'scan.startup.mode' = '" + mode + "'"}, len(parts))
-	if mode != modeGroup {
+	if mode != scanrange.Group {
 		return out
 	}
 	t, err := s.current()
@@ -229,7 +230,7 @@ func (s *source) epochAt(id topiclog.PartitionID, offset int64) (int32, error) {
 
 // End implements connector.Source.
 func (s *source) End(ctx context.Context, parts []connector.Partition) ([]int64, error) {
-	specific, err := parseOffsets(s.table.Options.String("scan.bounded.specific-offsets"))
+	specific, err := scanrange.ParseOffsets(s.table.Options.String("scan.bounded.specific-offsets"))
 	if err != nil {
 		return nil, err
 	}
@@ -247,15 +248,15 @@ func (s *source) End(ctx context.Context, parts []connector.Partition) ([]int64,
 		}
 		end := at.state.CommittedEnd()
 		switch mode {
-		case modeLatest:
-		case modeGroup:
+		case scanrange.Latest:
+		case scanrange.Group:
 			// Without a committed position there is nothing to read up to.
 			end = min(committed[at.id], end)
-		case modeTimestamp:
+		case scanrange.Timestamp:
 			if end, err = s.offsetFor(ctx, at, "scan.bounded.timestamp-millis"); err != nil {
 				return nil, err
 			}
-		case modeSpecific:
+		case scanrange.Specific:
 			o, ok := specific[p.ID]
 			if ok && o > end {
 				return nil, fmt.Errorf("table %s: 'scan.bounded.specific-offsets': offset %d of topic %s partition %d is behind the log's end %d",

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/record"
@@ -41,19 +42,19 @@ func TestWhereReadingStartsAndEnds(t *testing.T) {
 		start []int64
 		end   []int64
 	}{
-		{[]string{"scan.startup.mode", modeEarliest}, []int64{3, 0, 0}, nil},
-		{[]string{"scan.startup.mode", modeLatest}, []int64{10, 10, 0}, nil},
-		{[]string{"scan.startup.mode", modeGroup, "properties.group.id", "g"}, []int64{7, 0, 0}, nil},
-		{[]string{"scan.startup.mode", modeGroup, "properties.group.id", "other"}, []int64{3, 0, 0}, nil},
-		{[]string{"scan.startup.mode", modeTimestamp, "scan.startup.timestamp-millis", "1004"}, []int64{4, 4, 0}, nil},
-		{[]string{"scan.startup.mode", modeTimestamp, "scan.startup.timestamp-millis", "0"}, []int64{3, 0, 0}, nil},
-		{[]string{"scan.startup.mode", modeTimestamp, "scan.startup.timestamp-millis", "5000"}, []int64{10, 10, 0}, nil},
-		{[]string{"scan.startup.mode", modeSpecific, "scan.startup.specific-offsets", "partition:0,offset:5"}, []int64{5, 0, 0}, nil},
-		{[]string{"scan.bounded.mode", modeLatest}, []int64{3, 0, 0}, []int64{10, 10, 0}},
-		{[]string{"scan.bounded.mode", modeGroup, "properties.group.id", "g"}, []int64{3, 0, 0}, []int64{7, 0, 0}},
-		{[]string{"scan.bounded.mode", modeTimestamp, "scan.bounded.timestamp-millis", "1004"}, []int64{3, 0, 0}, []int64{4, 4, 0}},
-		{[]string{"scan.bounded.mode", modeTimestamp, "scan.bounded.timestamp-millis", "9999"}, []int64{3, 0, 0}, []int64{10, 10, 0}},
-		{[]string{"scan.bounded.mode", modeSpecific, "scan.bounded.specific-offsets", "partition:1,offset:5"}, []int64{3, 0, 0}, []int64{10, 5, 0}},
+		{[]string{"scan.startup.mode", scanrange.Earliest}, []int64{3, 0, 0}, nil},
+		{[]string{"scan.startup.mode", scanrange.Latest}, []int64{10, 10, 0}, nil},
+		{[]string{"scan.startup.mode", scanrange.Group, "properties.group.id", "g"}, []int64{7, 0, 0}, nil},
+		{[]string{"scan.startup.mode", scanrange.Group, "properties.group.id", "other"}, []int64{3, 0, 0}, nil},
+		{[]string{"scan.startup.mode", scanrange.Timestamp, "scan.startup.timestamp-millis", "1004"}, []int64{4, 4, 0}, nil},
+		{[]string{"scan.startup.mode", scanrange.Timestamp, "scan.startup.timestamp-millis", "0"}, []int64{3, 0, 0}, nil},
+		{[]string{"scan.startup.mode", scanrange.Timestamp, "scan.startup.timestamp-millis", "5000"}, []int64{10, 10, 0}, nil},
+		{[]string{"scan.startup.mode", scanrange.Specific, "scan.startup.specific-offsets", "partition:0,offset:5"}, []int64{5, 0, 0}, nil},
+		{[]string{"scan.bounded.mode", scanrange.Latest}, []int64{3, 0, 0}, []int64{10, 10, 0}},
+		{[]string{"scan.bounded.mode", scanrange.Group, "properties.group.id", "g"}, []int64{3, 0, 0}, []int64{7, 0, 0}},
+		{[]string{"scan.bounded.mode", scanrange.Timestamp, "scan.bounded.timestamp-millis", "1004"}, []int64{3, 0, 0}, []int64{4, 4, 0}},
+		{[]string{"scan.bounded.mode", scanrange.Timestamp, "scan.bounded.timestamp-millis", "9999"}, []int64{3, 0, 0}, []int64{10, 10, 0}},
+		{[]string{"scan.bounded.mode", scanrange.Specific, "scan.bounded.specific-offsets", "partition:1,offset:5"}, []int64{3, 0, 0}, []int64{10, 5, 0}},
 	}
 	for _, c := range cases {
 		s := w.source(w.table("t", idOnly, c.with...))
@@ -77,9 +78,9 @@ func TestWhereReadingStartsAndEnds(t *testing.T) {
 		}
 	}
 	for _, with := range [][]string{
-		{"scan.startup.mode", modeSpecific, "scan.startup.specific-offsets", "partition:0,offset:2"},
-		{"scan.startup.mode", modeSpecific, "scan.startup.specific-offsets", "partition:0,offset:11"},
-		{"scan.bounded.mode", modeSpecific, "scan.bounded.specific-offsets", "partition:0,offset:11"},
+		{"scan.startup.mode", scanrange.Specific, "scan.startup.specific-offsets", "partition:0,offset:2"},
+		{"scan.startup.mode", scanrange.Specific, "scan.startup.specific-offsets", "partition:0,offset:11"},
+		{"scan.bounded.mode", scanrange.Specific, "scan.bounded.specific-offsets", "partition:0,offset:11"},
 	} {
 		s := w.source(w.table("t", idOnly, with...))
 		parts, err := s.Partitions(ctx)
@@ -138,9 +139,9 @@ func TestDiffersFromFlinkStartWithoutPosition(t *testing.T) {
 		why   []string
 	}{
 		{nil, []int64{0, 0}, []string{"warning: no 'scan.startup.mode', so the earliest record", "warning: no 'scan.startup.mode', so the earliest record"}},
-		{[]string{"scan.startup.mode", modeGroup, "properties.group.id", "g"}, []int64{0, 1},
+		{[]string{"scan.startup.mode", scanrange.Group, "properties.group.id", "g"}, []int64{0, 1},
 			[]string{`warning: group "g" has no position here, so the earliest record`, "'scan.startup.mode' = 'group-offsets'"}},
-		{[]string{"scan.startup.mode", modeLatest}, []int64{2, 2}, []string{"'scan.startup.mode' = 'latest-offset'", "'scan.startup.mode' = 'latest-offset'"}},
+		{[]string{"scan.startup.mode", scanrange.Latest}, []int64{2, 2}, []string{"'scan.startup.mode' = 'latest-offset'", "'scan.startup.mode' = 'latest-offset'"}},
 	} {
 		table := w.table("t", idOnly, c.with...)
 		if c.with == nil {
@@ -257,7 +258,7 @@ func TestPositionsAcrossAPowerCut(t *testing.T) {
 		t.Errorf("what was read above the end of epoch 0 is gone: %v", err)
 	}
 	// A start inside the hole belongs to the epoch behind it.
-	s = w.source(w.table("o", idOnly, "scan.startup.mode", modeSpecific, "scan.startup.specific-offsets", "partition:0,offset:4"))
+	s = w.source(w.table("o", idOnly, "scan.startup.mode", scanrange.Specific, "scan.startup.specific-offsets", "partition:0,offset:4"))
 	start, err := s.Start(ctx, parts)
 	check(t, err)
 	check(t, verdict(start[0].Offset, start[0].LeaderEpoch))
@@ -273,7 +274,7 @@ func TestPositionsAcrossAPowerCut(t *testing.T) {
 func TestPartitionsAreAdded(t *testing.T) {
 	w := newWorld(t)
 	w.topic("t", 2, nil)
-	s := w.source(w.table("t", idOnly, "scan.startup.mode", modeLatest))
+	s := w.source(w.table("t", idOnly, "scan.startup.mode", scanrange.Latest))
 	r := w.open(s, nil, nil)
 	tp, err := w.store.AddPartitions(ctx, "t", 4)
 	check(t, err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/record"
@@ -55,7 +56,7 @@ func TestTransactionMarkersAtTheEnd(t *testing.T) {
 			check(t, w.store.Flush(ctx))
 		}
 		for _, limit := range [][2]int{{1, 1 << 20}, {100, 1}, {100, 1 << 20}} {
-			r := w.open(w.source(w.table("t", idOnly, "scan.bounded.mode", modeLatest)), nil, nil)
+			r := w.open(w.source(w.table("t", idOnly, "scan.bounded.mode", scanrange.Latest)), nil, nil)
 			have, err := collect(t, r, limit[0], limit[1], nil)
 			check(t, err)
 			if want := (got{0: {"0:1", "1:2", "2:3", "18:107"}}); !reflect.DeepEqual(have, want) {
@@ -112,7 +113,7 @@ func TestNothingLeftBeforeAnOpenTransaction(t *testing.T) {
 	check(t, w.store.Flush(ctx))
 	now = now.Add(time.Hour)
 	check(t, w.store.Compact(ctx, "t"))
-	r := w.open(w.source(w.table("t", idOnly, "scan.bounded.mode", modeLatest)), nil, nil)
+	r := w.open(w.source(w.table("t", idOnly, "scan.bounded.mode", scanrange.Latest)), nil, nil)
 	have, err := collect(t, r, 10, 1000, nil)
 	check(t, err)
 	if len(have[0]) != 0 || r.splits[0].next != 2 {

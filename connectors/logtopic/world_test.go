@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace/millrace/connectors/format/csvfmt"
 	"github.com/millrace/millrace/connectors/format/jsonfmt"
+	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/types"
@@ -97,7 +98,7 @@ func field(name string, t types.Type) types.Field { return types.Field{Name: nam
 
 func (w *logWorld) table(topic string, cols []connector.Column, with ...string) *connector.Table {
 	w.t.Helper()
-	m := map[string]string{"connector": "log", "topic": topic, "scan.startup.mode": modeEarliest}
+	m := map[string]string{"connector": "log", "topic": topic, "scan.startup.mode": scanrange.Earliest}
 	for i := 0; i < len(with); i += 2 {
 		m[with[i]] = with[i+1]
 	}
