@@ -291,32 +291,17 @@ func (j *IntervalJoin) Save() []byte {
 	for i := range j.side {
 		b, matched := j.side[i].live()
 		dst = (&rowStore{schema: b.Schema, rows: *b}).save(dst)
-		for _, m := range matched {
-			x := byte(0)
-			if m {
-				x = 1
-			}
-			dst = append(dst, x)
-		}
+		dst = appendMatched(dst, matched)
 	}
 	return dst
 }
 
 // Load implements Keyed.
 func (j *IntervalJoin) Load(payload []byte, groups state.Range) error {
-	r := state.NewReader(payload)
-	for side := range j.side {
-		b, sel, matched, err := loadMatched(r, j.plan, side, groups)
-		if err != nil {
-			return err
-		}
+	return loadSides(payload, j.plan, groups, func(side int, b *batch.Batch, sel []int32, matched []bool) {
 		first := j.add(side, b, sel, func(*batch.Batch, *batch.ValueError) {})
 		copy(j.side[side].matched[first:], matched)
-	}
-	if r.Rest() > 0 {
-		return state.ErrCorrupt
-	}
-	return r.Err()
+	})
 }
 
 // Kind implements Keyed.

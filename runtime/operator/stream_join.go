@@ -205,27 +205,41 @@ func (j *StreamJoin) Save() []byte {
 	var dst []byte
 	for i := range j.side {
 		dst = j.side[i].save(dst)
-		for _, m := range j.side[i].matched {
-			x := byte(0)
-			if m {
-				x = 1
-			}
-			dst = append(dst, x)
-		}
+		dst = appendMatched(dst, j.side[i].matched)
 	}
 	return dst
 }
 
 // Load implements Keyed.
 func (j *StreamJoin) Load(payload []byte, groups state.Range) error {
+	return loadSides(payload, j.plan, groups, func(side int, b *batch.Batch, sel []int32, matched []bool) {
+		first := j.add(side, b, sel, func(*batch.Batch, *batch.ValueError) {})
+		copy(j.side[side].matched[first:], matched)
+	})
+}
+
+// appendMatched writes for each row of a side whether it had a match.
+func appendMatched(dst []byte, matched []bool) []byte {
+	for _, m := range matched {
+		x := byte(0)
+		if m {
+			x = 1
+		}
+		dst = append(dst, x)
+	}
+	return dst
+}
+
+// loadSides reads what both sides of a join had saved, one after the other, and adds
+// the rows of the key groups.
+func loadSides(payload []byte, p *joinPlan, groups state.Range, add func(side int, b *batch.Batch, sel []int32, matched []bool)) error {
 	r := state.NewReader(payload)
-	for side := range j.side {
-		b, sel, matched, err := loadMatched(r, j.plan, side, groups)
+	for side := range 2 {
+		b, sel, matched, err := loadMatched(r, p, side, groups)
 		if err != nil {
 			return err
 		}
-		first := j.add(side, b, sel, func(*batch.Batch, *batch.ValueError) {})
-		copy(j.side[side].matched[first:], matched)
+		add(side, b, sel, matched)
 	}
 	if r.Rest() > 0 {
 		return state.ErrCorrupt

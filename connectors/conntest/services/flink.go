@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"syscall"
 )
@@ -88,7 +87,6 @@ func StartFlink(ctx context.Context, dir string) (*Flink, error) {
 	args := append(SmallJVM(1024), "-Duser.timezone=UTC", "-Djava.io.tmpdir="+dir, "-cp", jars+"/*", source)
 	f.cmd = exec.Command(java, args...)
 	f.cmd.Dir, f.cmd.Stderr = dir, log
-	f.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if f.in, err = f.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -97,17 +95,7 @@ func StartFlink(ctx context.Context, dir string) (*Flink, error) {
 		return nil, err
 	}
 	f.out = bufio.NewReader(out)
-	started := make(chan error)
-	go func() {
-		// The death signal follows the thread that forked: this goroutine keeps it.
-		runtime.LockOSThread()
-		err := f.cmd.Start()
-		started <- err
-		if err == nil {
-			_ = f.cmd.Wait()
-		}
-	}()
-	if err := <-started; err != nil {
+	if _, err := startChild(f.cmd); err != nil {
 		return nil, fmt.Errorf("starting Flink: %w", err)
 	}
 	if _, err := f.answer(ctx); err != nil {

@@ -91,22 +91,8 @@ func (p *Process) Start(ctx context.Context) error {
 	cmd := exec.Command(p.command.Path, p.command.Args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.command.Dir, log, log
 	cmd.Env = append(os.Environ(), p.command.Env...)
-	// A group of its own, so that a signal for the tests does not reach it; it dies
-	// with this process however that ends.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	done := make(chan struct{})
-	started := make(chan error)
-	go func() {
-		// The death signal follows the thread that forked: this goroutine keeps it.
-		runtime.LockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait()
-			close(done)
-		}
-	}()
-	if err := <-started; err != nil {
+	done, err := startChild(cmd)
+	if err != nil {
 		return fmt.Errorf("starting %s: %w", p.command.Name, err)
 	}
 	p.cmd, p.done = cmd, done
@@ -117,6 +103,25 @@ func (p *Process) Start(ctx context.Context) error {
 		return fmt.Errorf("starting %s: %w\n%s", p.command.Name, err, p.Log())
 	}
 	return nil
+}
+
+// startChild starts cmd in a group of its own, so that a signal for the tests does not
+// reach it; it dies with this process however that ends. ended is closed when it has.
+func startChild(cmd *exec.Cmd) (ended chan struct{}, err error) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	ended = make(chan struct{})
+	started := make(chan error)
+	go func() {
+		// The death signal follows the thread that forked: this goroutine keeps it.
+		runtime.LockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait()
+			close(ended)
+		}
+	}()
+	return ended, <-started
 }
 
 // readyPoll is how often Ready is asked.

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -94,7 +93,6 @@ func StartSpark(ctx context.Context, o SparkOptions) (*Spark, error) {
 	s.cmd = exec.Command("python3", driver, string(settings))
 	s.cmd.Dir, s.cmd.Stderr = o.Dir, log
 	s.cmd.Env = append(os.Environ(), "PYTHONPATH="+packages, "PYTHONNOUSERSITE=1", "SPARK_LOCAL_IP=127.0.0.1", "TZ=UTC", "PYSPARK_PYTHON=python3")
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if s.in, err = s.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -103,17 +101,7 @@ func StartSpark(ctx context.Context, o SparkOptions) (*Spark, error) {
 		return nil, err
 	}
 	s.out = bufio.NewReader(out)
-	started := make(chan error)
-	go func() {
-		// The death signal follows the thread that forked: this goroutine keeps it.
-		runtime.LockOSThread()
-		err := s.cmd.Start()
-		started <- err
-		if err == nil {
-			_ = s.cmd.Wait()
-		}
-	}()
-	if err := <-started; err != nil {
+	if _, err := startChild(s.cmd); err != nil {
 		return nil, fmt.Errorf("starting Spark (apt-get install python3): %w", err)
 	}
 	if _, err := s.answer(ctx); err != nil {
