@@ -28,7 +28,14 @@ func clickHouse(t testing.TB) *services.ClickHouse {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.Close)
+	t.Cleanup(func() {
+		select {
+		case <-c.Done():
+			t.Errorf("ClickHouse ended by itself:\n%s", c.Log())
+		default:
+		}
+		c.Close()
+	})
 	return c
 }
 

@@ -125,9 +125,9 @@ func (p *Proxy) serve() {
 		p.mu.Lock()
 		refuse := p.refuse || p.closed
 		p.mu.Unlock()
-		var server net.Conn
+		var server *net.TCPConn
 		if !refuse {
-			server, err = net.Dial("tcp4", p.target)
+			server, err = dialTCP(p.target)
 		}
 		if refuse || err != nil {
 			client.Close()
@@ -142,20 +142,31 @@ func (p *Proxy) serve() {
 	}
 }
 
+func dialTCP(address string) (*net.TCPConn, error) {
+	to, err := net.ResolveTCPAddr("tcp4", address)
+	if err != nil {
+		return nil, err
+	}
+	return net.DialTCP("tcp4", nil, to)
+}
+
 // proxied is one connection.
 type proxied struct {
-	p              *Proxy
-	client, server net.Conn
+	p      *Proxy
+	client net.Conn
+	server *net.TCPConn
 
 	mu    sync.Mutex
 	sent  int64
 	fault *Fault // that has befallen it
 }
 
+// close ends the connection for both. The server is told so by the end of what is
+// sent to it and may still say something: closing with its bytes unread would be a
+// reset, which is not the server's to see. down hears it out.
 func (c *proxied) close() {
 	c.client.Close()
-	// A plain close: what the client did is not the server's to see as a reset.
-	c.server.Close()
+	_ = c.server.CloseWrite()
 	c.p.mu.Lock()
 	delete(c.p.open, c)
 	c.p.mu.Unlock()
@@ -233,6 +244,9 @@ func (c *proxied) up() {
 }
 
 func (c *proxied) down() {
+	// The last of both directions: up never closes the server's side.
+	defer c.server.Close()
+	defer c.close()
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := c.server.Read(buf)
@@ -243,20 +257,18 @@ func (c *proxied) down() {
 		case n > 0 && f != nil && f.Kind == LoseReply:
 			go c.closeWhenQuiet()
 			_, _ = io.Copy(io.Discard, c.server)
-			c.close()
 			return
 		case n > 0 && f != nil && f.Kind == Hang:
 			_, _ = io.Copy(io.Discard, c.server)
-			c.close()
 			return
 		case n > 0:
 			if _, werr := c.client.Write(buf[:n]); werr != nil {
 				c.close()
+				_, _ = io.Copy(io.Discard, c.server)
 				return
 			}
 		}
 		if err != nil {
-			c.close()
 			return
 		}
 	}
