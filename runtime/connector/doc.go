@@ -4,7 +4,7 @@
 //
 // A connector implements [Connector] and, as it can, [SourceConnector] and
 // [SinkConnector]; further abilities are small optional interfaces
-// ([PartitionCommitter], [RowChecker], [CursorMirror], [Holder]). Connectors are
+// ([PartitionCommitter], [RowChecker], [Replacer], [CursorMirror], [Holder]). Connectors are
 // handed to the SQL front end and to the engine in a [Registry]; there is no
 // global one.
 //

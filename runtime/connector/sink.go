@@ -71,6 +71,8 @@ type Attempt struct {
 	ID ArtifactID
 	// MemoryBytes bounds what the writer may hold.
 	MemoryBytes int64
+	// Replace: what is sealed goes to Replacer.Replace, never to Publish.
+	Replace bool
 }
 
 // RollPolicy says when an open file or block is to be sealed; zero values
