@@ -2,7 +2,6 @@ package filesystem
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -19,11 +18,19 @@ import (
 
 // dataFile is a file of a table as it was when it was listed.
 type dataFile struct {
-	rel       string // relative to the table, with '/'
-	partition string // "dt=.../hr=...", "" for an unpartitioned table
+	at   place
+	path string // in at.fs
+	// id is the path that the file's topic is made of: relative to the table where
+	// the table is a directory, else in full.
+	id        string
+	values    []partitionValue // of the partition columns, in order
 	size      int64
 	modMillis int64
 	modNanos  int64
+}
+
+func newDataFile(at place, path, id string, info vfs.FileInfo) *dataFile {
+	return &dataFile{at: at, path: path, id: id, size: info.Size(), modMillis: info.ModTime().UnixMilli(), modNanos: info.ModTime().UnixNano()}
 }
 
 // topic identifies a file with its content: the path, pinned to length and
@@ -35,63 +42,36 @@ func (f *dataFile) topic() connector.UUID {
 	binary.BigEndian.PutUint64(b[:8], uint64(f.size))
 	binary.BigEndian.PutUint64(b[8:], uint64(f.modNanos))
 	h.Write(b[:])
-	h.Write([]byte(f.rel))
+	h.Write([]byte(f.id))
 	var id connector.UUID
 	copy(id[:], h.Sum(nil))
 	return id
+}
+
+// shown is a file's path as users write it.
+func (f *dataFile) shown() string { return f.at.prefix + f.path }
+
+// open opens a listed file and checks that it is still the one that was listed.
+func (f *dataFile) open() (vfs.File, error) {
+	h, err := f.at.fs.Open(f.path)
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", f.shown(), err)
+	}
+	info, err := h.Stat()
+	if err == nil && (info.Size() != f.size || info.ModTime().UnixNano() != f.modNanos) {
+		err = fmt.Errorf("%s has changed since it was listed", f.shown())
+	}
+	if err != nil {
+		h.Close()
+		return nil, err
+	}
+	return h, nil
 }
 
 // hidden names are never data: Hive's and Spark's rule. A directory "_dt=..." is a
 // table partition: Spark's rule.
 func hidden(name string, dir bool) bool {
 	return name == "" || name[0] == '.' || name[0] == '_' && !(dir && strings.ContainsRune(name, '='))
-}
-
-// list finds all data files below the table's directory, sorted by path.
-func (s *Source) list(ctx context.Context) ([]*dataFile, error) {
-	var files []*dataFile
-	var walk func(dir, rel string) error
-	walk = func(dir, rel string) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		infos, err := listInfo(s.fs, dir)
-		if err != nil {
-			return fmt.Errorf("listing %s: %w", s.prefix+dir, err)
-		}
-		for _, info := range infos {
-			full, r := s.fs.Join(dir, info.Name()), info.Name()
-			if rel != "" {
-				r = rel + "/" + r
-			}
-			if info.IsDir() {
-				if err := walk(full, r); err != nil {
-					return err
-				}
-				continue
-			}
-			f := &dataFile{rel: r, size: info.Size(), modMillis: info.ModTime().UnixMilli(), modNanos: info.ModTime().UnixNano()}
-			if err := s.place(f); err != nil {
-				return err
-			}
-			files = append(files, f)
-		}
-		return nil
-	}
-	info, err := s.fs.Stat(s.dir)
-	switch {
-	case errors.Is(err, vfs.ErrNotExist):
-		// A table that nobody has written yet is empty.
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("looking at %s: %w", s.prefix+s.dir, err)
-	case !info.IsDir():
-		if len(s.partNames) > 0 {
-			return nil, fmt.Errorf("%s is a file; a partitioned table is a directory", s.prefix+s.dir)
-		}
-		return []*dataFile{{rel: "", size: info.Size(), modMillis: info.ModTime().UnixMilli(), modNanos: info.ModTime().UnixNano()}}, nil
-	}
-	return files, walk(s.dir, "")
 }
 
 // infoLister is a filesystem that describes the names of a directory in one
@@ -139,76 +119,23 @@ type named struct {
 
 func (n named) Name() string { return n.name }
 
-// place finds the partition of a file from its path. A file that lies in none
-// is refused rather than skipped.
-func (s *Source) place(f *dataFile) error {
-	if len(s.partNames) == 0 {
-		return nil
-	}
-	i := strings.LastIndexByte(f.rel, '/')
-	if i < 0 {
-		return fmt.Errorf("%s lies in no partition directory (%s=.../)", s.shown(f), strings.Join(s.partNames, "=.../"))
-	}
-	vals, err := parsePartition(f.rel[:i], s.opts.defaultName)
-	if err != nil {
-		return fmt.Errorf("%s: %w", s.shown(f), err)
-	}
-	if len(vals) != len(s.partNames) {
-		return fmt.Errorf("%s lies in %d partition directories, the table has %d", s.shown(f), len(vals), len(s.partNames))
-	}
-	for k, v := range vals {
-		if v.name != s.partNames[k] {
-			return fmt.Errorf("%s lies in partition %s, the table's column is %s", s.shown(f), v.name, s.partNames[k])
-		}
-	}
-	f.partition = f.rel[:i]
-	return nil
-}
-
-func (s *Source) full(f *dataFile) string {
-	if f.rel == "" {
-		return s.dir
-	}
-	return s.fs.Join(append([]string{s.dir}, strings.Split(f.rel, "/")...)...)
-}
-
-// shown is a file's path as users write it.
-func (s *Source) shown(f *dataFile) string { return s.prefix + s.full(f) }
-
-// open opens a listed file and checks that it is still the one that was listed.
-func (s *Source) open(f *dataFile) (vfs.File, error) {
-	h, err := s.fs.Open(s.full(f))
-	if err != nil {
-		return nil, fmt.Errorf("opening %s: %w", s.shown(f), err)
-	}
-	info, err := h.Stat()
-	if err == nil && (info.Size() != f.size || info.ModTime().UnixNano() != f.modNanos) {
-		err = fmt.Errorf("%s has changed since it was listed", s.shown(f))
-	}
-	if err != nil {
-		h.Close()
-		return nil, err
-	}
-	return h, nil
-}
-
 // splits are the row groups of a Parquet file as [first row, end) pairs; a
 // text file is one split of bytes.
 func (s *Source) splits(f *dataFile) ([][2]int64, error) {
-	h, err := s.open(f)
+	h, err := f.open()
 	if err != nil {
 		return nil, err
 	}
 	defer h.Close()
 	if s.opts.format != formatParquet {
 		if err := s.checkHead(h, f.size); err != nil {
-			return nil, fmt.Errorf("%s cannot be read as %s: %w", s.shown(f), s.opts.format, err)
+			return nil, fmt.Errorf("%s cannot be read as %s: %w", f.shown(), s.opts.format, err)
 		}
 		return [][2]int64{{0, f.size}}, nil
 	}
 	p, err := parquetfmt.OpenFile(h, f.size)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", s.shown(f), err)
+		return nil, fmt.Errorf("reading %s: %w", f.shown(), err)
 	}
 	var out [][2]int64
 	for _, g := range p.RowGroups() {

@@ -80,6 +80,9 @@ func (s *Sink) Owned() error { return s.owned() }
 type PartitionValue struct {
 	// Column and Value are unescaped; Value is the default name for NULL.
 	Column, Value string
+	// Null tells that the value is NULL. SplitPartition does not set it: it does
+	// not know the default name.
+	Null bool
 }
 
 // SplitPartition splits a table partition, "dt=2024-05-01/hr=08", into its values.

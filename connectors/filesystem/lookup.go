@@ -59,8 +59,8 @@ func (l *lookupTable) load(ctx context.Context) (table *fullcache.Table, err err
 	// A table that is written may not be there yet. One that is looked up has to be:
 	// otherwise a wrong path, or a directory that is being replaced, would look like
 	// a table without rows.
-	if _, err := s.fs.Stat(s.dir); errors.Is(err, vfs.ErrNotExist) {
-		return nil, fmt.Errorf("%s does not exist", s.prefix+s.dir)
+	if _, err := s.at.fs.Stat(s.at.dir); errors.Is(err, vfs.ErrNotExist) {
+		return nil, fmt.Errorf("%s does not exist", s.at.prefix+s.at.dir)
 	}
 	r, parts, err := s.openAll(ctx, l.read)
 	if err != nil {

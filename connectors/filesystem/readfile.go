@@ -23,7 +23,7 @@ type parquetSplit struct {
 }
 
 func (r *reader) openParquet(w *splitWork) (splitReader, error) {
-	h, err := r.source.open(w.file)
+	h, err := w.file.open()
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (r *reader) openParquet(w *splitWork) (splitReader, error) {
 	}
 	if err != nil {
 		p.close()
-		return nil, fmt.Errorf("reading %s: %w", r.source.shown(w.file), err)
+		return nil, fmt.Errorf("reading %s: %w", w.file.shown(), err)
 	}
 	return p, nil
 }
@@ -68,7 +68,7 @@ func (p *parquetSplit) next(b *batch.Batch, maxRows, maxBytes int) error {
 		if errors.Is(err, io.EOF) {
 			return io.EOF
 		}
-		return fmt.Errorf("reading %s: %w", p.r.source.shown(p.w.file), err)
+		return fmt.Errorf("reading %s: %w", p.w.file.shown(), err)
 	}
 	if err := p.r.constants(b, p.w.file, n); err != nil {
 		return err
@@ -105,7 +105,7 @@ type textSplit struct {
 }
 
 func (r *reader) openText(w *splitWork) (splitReader, error) {
-	h, err := r.source.open(w.file)
+	h, err := w.file.open()
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (t *textSplit) fill(want int) error {
 	rest := t.buf[t.used:]
 	size := max(readBytes, want)
 	if size > maxRecordBytes {
-		return fmt.Errorf("%s: the record at byte %d is longer than %d bytes", t.r.source.shown(t.w.file), t.pos+int64(t.used), maxRecordBytes)
+		return fmt.Errorf("%s: the record at byte %d is longer than %d bytes", t.w.file.shown(), t.pos+int64(t.used), maxRecordBytes)
 	}
 	// A fresh buffer: the last batch's raw records may still be asked for.
 	buf := make([]byte, len(rest), max(size, len(rest)))
@@ -134,7 +134,7 @@ func (t *textSplit) fill(want int) error {
 			err = nil
 		}
 		if err != nil {
-			return fmt.Errorf("reading %s: %w", t.r.source.shown(t.w.file), err)
+			return fmt.Errorf("reading %s: %w", t.w.file.shown(), err)
 		}
 		buf = buf[:len(buf)+got]
 		t.read += int64(got)
@@ -178,7 +178,7 @@ func (t *textSplit) next(b *batch.Batch, maxRows, maxBytes int) error {
 	}
 	end := t.pos + int64(t.used)
 	if end == start {
-		return fmt.Errorf("%s: no record ends after byte %d", t.r.source.shown(t.w.file), start)
+		return fmt.Errorf("%s: no record ends after byte %d", t.w.file.shown(), start)
 	}
 	a.EndRun(end, t.w.file.modMillis)
 	if err := t.r.constants(b, t.w.file, a.Rows()); err != nil {

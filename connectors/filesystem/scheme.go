@@ -108,8 +108,8 @@ type place struct {
 	release func() error
 }
 
-func (c *Connector) place(ctx context.Context, v connector.Values) (place, error) {
-	path := v.String(keyPath)
+// place finds where a path leads, by the options of a table.
+func (c *Connector) place(ctx context.Context, path string, v connector.Values) (place, error) {
 	name := scheme(path)
 	if name == "" {
 		// Names are compared and joined; "./lake/" and "lake" must be one directory.

@@ -54,7 +54,7 @@ func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connecto
 	if err != nil {
 		return nil, err
 	}
-	at, err := c.place(ctx, t.Options)
+	at, err := c.place(ctx, t.Options.String(keyPath), t.Options)
 	if err != nil {
 		return nil, err
 	}

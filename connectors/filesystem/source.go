@@ -2,6 +2,7 @@ package filesystem
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -10,25 +11,25 @@ import (
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/types"
-	"github.com/millrace/millrace/storage/vfs"
 )
 
 // Source reads a table's files. A partition of the SPI is a split: one row
 // group of a Parquet file, offsets being row ordinals in the file, or one text
 // file, offsets being byte offsets of lines.
 type Source struct {
-	fs        vfs.FS
-	dir       string
-	prefix    string // of names that people see
-	release   func() error
+	conn      *Connector
+	at        place           // where the table lies; unused with directories
+	lister    DirectoryLister // nil: the table is a directory
 	table     *connector.Table
 	opts      tableOptions
 	partNames []string
-	format    format.Format // nil: parquet
+	filter    connector.PartitionFilter // nil: all table partitions are wanted
+	format    format.Format             // nil: parquet
 	policy    format.Policy
 
-	mu    sync.Mutex
-	known map[connector.UUID]*listed
+	mu     sync.Mutex
+	known  map[connector.UUID]*listed
+	mounts map[string]place // of directories, by scheme and host
 }
 
 // listed is a file with its splits.
@@ -41,29 +42,35 @@ var (
 	_ connector.Source       = (*Source)(nil)
 	_ connector.DecodePolicy = (*Source)(nil)
 
+	_ connector.PartitionPruner = (*Source)(nil)
+
 	_ connector.LookupConnector = (*Connector)(nil)
 )
 
 // OpenSource implements connector.SourceConnector.
 func (c *Connector) OpenSource(ctx context.Context, t *connector.Table) (connector.Source, error) {
+	s, err := c.newSource(t)
+	if err != nil {
+		return nil, err
+	}
+	s.at, err = c.place(ctx, t.Options.String(keyPath), t.Options)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (c *Connector) newSource(t *connector.Table) (*Source, error) {
 	opts, err := c.tableOptions(t)
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{table: t, opts: opts, known: map[connector.UUID]*listed{}}
-	if err := s.bind(c); err != nil {
-		return nil, err
-	}
-	at, err := c.place(ctx, t.Options)
-	if err != nil {
-		return nil, err
-	}
-	s.fs, s.dir, s.prefix, s.release = at.fs, at.dir, at.prefix, at.release
-	return s, nil
+	s := &Source{conn: c, table: t, opts: opts, known: map[connector.UUID]*listed{}, mounts: map[string]place{}}
+	return s, s.bind()
 }
 
 // bind checks the columns and finds the format.
-func (s *Source) bind(c *Connector) (err error) {
+func (s *Source) bind() (err error) {
 	t := s.table
 	for _, k := range t.PartitionKeys {
 		col := t.Columns[k]
@@ -78,7 +85,7 @@ func (s *Source) bind(c *Connector) (err error) {
 		}
 	}
 	if s.opts.format != formatParquet {
-		s.format = c.formats[s.opts.format]
+		s.format = s.conn.formats[s.opts.format]
 		s.policy, err = s.format.Policy(format.FromValues(t.Options, ""))
 	}
 	return err
@@ -118,7 +125,7 @@ func (s *Source) Partitions(ctx context.Context) ([]connector.Partition, error) 
 			return nil, err
 		}
 		for i := range l.splits {
-			parts = append(parts, connector.Partition{TopicID: f.topic(), Topic: s.shown(f), ID: int32(i)})
+			parts = append(parts, connector.Partition{TopicID: f.topic(), Topic: f.shown(), ID: int32(i)})
 		}
 	}
 	return parts, nil
@@ -230,7 +237,19 @@ func (s *Source) DecodeErrors() (connector.OnError, func(string) bool) {
 }
 
 // Close implements connector.Source.
-func (s *Source) Close() error { return s.release() }
+func (s *Source) Close() error {
+	var errs []error
+	if s.at.release != nil {
+		errs = append(errs, s.at.release())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k, at := range s.mounts {
+		errs = append(errs, at.release())
+		delete(s.mounts, k)
+	}
+	return errors.Join(errs...)
+}
 
 // Open implements connector.Source.
 func (s *Source) Open(ctx context.Context, splits []connector.Split, columns []int, _ func()) (connector.Reader, error) {
@@ -379,25 +398,21 @@ func (r *reader) Next(ctx context.Context, b *batch.Batch, maxRows, maxBytes int
 // constants fills partition and metadata columns of n rows.
 func (r *reader) constants(b *batch.Batch, f *dataFile, n int) error {
 	if len(r.keys) > 0 {
-		vals, err := parsePartition(f.partition, r.source.opts.defaultName)
-		if err != nil {
-			return err
-		}
 		for _, k := range r.keys {
-			if err := constant(&b.Cols[k.out], r.schema.Fields[k.out].Type, n, vals[k.index]); err != nil {
-				return fmt.Errorf("%s: %w", r.source.shown(f), err)
+			if err := constant(&b.Cols[k.out], r.schema.Fields[k.out].Type, n, f.values[k.index]); err != nil {
+				return fmt.Errorf("%s: %w", f.shown(), err)
 			}
 		}
 	}
 	for _, m := range r.meta {
 		v := &b.Cols[m.out]
 		v.Reset(r.schema.Fields[m.out].Type, 0)
-		full := r.source.shown(f)
+		full := f.shown()
 		switch {
 		case m.key == "file.path" && v.Type.IsString():
 			format.AppendString(v, full)
 		case m.key == "file.name" && v.Type.IsString():
-			format.AppendString(v, r.source.fs.Base(full))
+			format.AppendString(v, f.at.fs.Base(full))
 		case m.key == "file.size" && v.Type.Kind == types.BigInt:
 			format.AppendInt64(v, f.size)
 		case m.key == "file.modification-time" && v.Type.IsTimestamp():

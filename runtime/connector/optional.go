@@ -1,6 +1,10 @@
 package connector
 
-import "context"
+import (
+	"context"
+
+	"github.com/millrace/millrace/runtime/batch"
+)
 
 // OnError says what becomes of a row that cannot be used.
 type OnError uint8
@@ -88,4 +92,22 @@ type SinkExplainer interface {
 type UnknownExplainer interface {
 	// ExplainUnknown is a sentence, or "".
 	ExplainUnknown(a Artifact) string
+}
+
+// PartitionPruner is a Source of a partitioned table that leaves table partitions
+// unread when no row of them is wanted.
+type PartitionPruner interface {
+	// Prune is called at most once, before any other method. It is a hint: rows of
+	// other table partitions that come nevertheless are filtered by the job.
+	Prune(f PartitionFilter)
+}
+
+// PartitionFilter tells which table partitions are wanted. It is safe for
+// concurrent use.
+type PartitionFilter interface {
+	// Wanted reports whether rows of a table partition may be wanted: b is one row
+	// of the partition columns, in the order of Table.PartitionKeys.
+	Wanted(b *batch.Batch) bool
+	// String is the predicate as EXPLAIN shows it.
+	String() string
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -160,6 +161,9 @@ func (r *Run) openSources(ctx context.Context) error {
 		src, err := op.Connector.OpenSource(ctx, op.Table)
 		if err != nil {
 			return fmt.Errorf("opening table %s: %w", op.Table.Name, err)
+		}
+		if err := r.prunePartitions(op, src); err != nil {
+			return errors.Join(err, src.Close())
 		}
 		r.sources[op.Table.Name] = &source{name: op.Table.Name, table: op.Table, nodes: []graph.NodeID{n.ID}, src: src, idle: op.IdleTimeout}
 	}

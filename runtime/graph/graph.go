@@ -67,6 +67,9 @@ type Source struct {
 	// a timestamp; nil: none. It is evaluated for every row in offset order,
 	// before any filter.
 	Watermark expr.Expr
+	// Partitions is a condition on the columns Table.PartitionKeys, in their order:
+	// rows of table partitions for which it is not TRUE need not be read. nil: none.
+	Partitions expr.Expr
 	// IdleTimeout is after how long a partition at its log's end no longer
 	// holds windows back; 0: never.
 	IdleTimeout time.Duration

@@ -33,6 +33,9 @@ func printGraph(b *strings.Builder, job *graph.Job) {
 		switch op := n.Op.(type) {
 		case *graph.Source:
 			fmt.Fprintf(b, " %s", op.Table.Name)
+			if op.Partitions != nil {
+				fmt.Fprintf(b, " partitions: %s", op.Partitions)
+			}
 		case *graph.Sink:
 			fmt.Fprintf(b, " %s", op.Table.Name)
 		case *graph.Exchange:

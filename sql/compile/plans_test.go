@@ -16,6 +16,7 @@ const planTables = `CREATE TABLE clicks (uid BIGINT, page ROW<url STRING, ms INT
   ts AS TO_TIMESTAMP_LTZ(ms, 3), p INT METADATA FROM 'partition' VIRTUAL, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)
   WITH ('connector' = 'log', 'topic' = 'clicks');
 CREATE TABLE likes (uid INT, room STRING, ts TIMESTAMP_LTZ(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'log', 'topic' = 'likes');
+CREATE TABLE lake (uid BIGINT, s STRING, dt STRING, hr INT) PARTITIONED BY (dt, hr) WITH ('connector' = 'filesystem', 'path' = '/x', 'format' = 'json');
 CREATE TABLE a (uid BIGINT, s STRING) WITH ('connector' = 'print');
 CREATE TABLE b (uid BIGINT, n BIGINT, at_hour STRING) WITH ('connector' = 'print');
 `

@@ -345,6 +345,7 @@ func (l *lowerer) source(src *source) error {
 		}
 		op.Watermark = w
 	}
+	op.Partitions = partitionsOf(table, src.scans)
 	src.out = l.add(op, out.cols, "")
 	return nil
 }

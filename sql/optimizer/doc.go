@@ -7,7 +7,8 @@
 // filter): the row would be filtered instead of dead.
 //
 // Rules: flatten_unions, push_filter, merge_projects, fold_constants,
-// prune_columns, drop_identity. Run applies them in this order; each is one
-// pass.
+// prune_partitions, prune_columns, drop_identity. Run applies them in this order;
+// each is one pass. prune_partitions alone leaves input unread: records of table
+// partitions that no query asks for are not met, good or bad.
 // With the optimizer off a plan lowers as it was bound, with the same result.
 package optimizer

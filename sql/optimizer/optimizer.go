@@ -20,6 +20,7 @@ var rules = [...]rule{
 	{"push_filter", pushFilter},
 	{"merge_projects", mergeProjects},
 	{"fold_constants", foldConstants},
+	{"prune_partitions", prunePartitions},
 }
 
 // Run applies all rules.

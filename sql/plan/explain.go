@@ -40,6 +40,9 @@ func describe(n Node) (kind string, details []string) {
 		if n.Watermark != nil {
 			d = append(d, "watermark="+n.Watermark.String())
 		}
+		if n.Partitions != nil {
+			d = append(d, "partitions="+n.Partitions.String())
+		}
 		return "Scan", d
 	case *Project:
 		items := make([]string, len(n.Exprs))

@@ -30,6 +30,9 @@ type Scan struct {
 	// Watermark is the WATERMARK expression over Cols, computed columns
 	// replaced by their expressions; nil: none.
 	Watermark expr.Expr
+	// Partitions is a condition on the partition columns among Cols: rows of table
+	// partitions for which it is not TRUE are not wanted. nil: all are.
+	Partitions expr.Expr
 	// Time is the id of the row time column where it is one of Cols, else -1.
 	Time int
 }
