@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/connectors/format"
 	"github.com/millrace/millrace/connectors/recordmeta"
+	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/storage/record"
@@ -73,12 +74,19 @@ var (
 
 // OpenSink implements connector.SinkConnector.
 func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connector.Owner) (connector.Sink, error) {
-	s := &sink{table: t, owner: o, topic: t.Options.String("topic"), timestamp: -1, prefix: t.Options.String(keyTxnPrefix),
+	wanted, err := scanrange.TopicsOf(t.Options)
+	if err != nil {
+		return nil, fmt.Errorf("table %s: %w", t.Name, err)
+	}
+	topic, ok := wanted.One()
+	if !ok {
+		return nil, fmt.Errorf("table %s: a table that is written has one topic; it names several", t.Name)
+	}
+	s := &sink{table: t, owner: o, topic: topic, timestamp: -1, prefix: t.Options.String(keyTxnPrefix),
 		roundRobin: t.Options.String(keyPartitioner) == "round-robin", lanes: map[string]*laneState{}, opened: map[connector.LaneID]uint64{}}
 	if err := s.compile(c); err != nil {
 		return nil, err
 	}
-	var err error
 	if s.opts, err = clientOptions(t.Options); err != nil {
 		return nil, fmt.Errorf("table %s: %w", t.Name, err)
 	}

@@ -34,10 +34,7 @@ type source struct {
 	// patience is how long a topic may be unknown to the brokers before it
 	// counts as deleted: one that has just started knows none.
 	patience time.Duration
-
-	mu     sync.Mutex
-	listed []connector.Partition
-	asked  time.Time
+	known    listing
 }
 
 var (
@@ -51,6 +48,33 @@ const deletedAfter = 5 * time.Second
 
 // OpenSource implements connector.SourceConnector.
 func (c *Connector) OpenSource(ctx context.Context, t *connector.Table) (connector.Source, error) {
+	s, err := c.prepare(t)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := scanrange.TopicsOf(t.Options)
+	if err != nil {
+		return nil, fmt.Errorf("table %s: %w", t.Name, err)
+	}
+	if s.conn, err = connect(s.opts); err != nil {
+		return nil, fmt.Errorf("table %s: %w", t.Name, err)
+	}
+	if name, ok := wanted.One(); ok {
+		if err = s.enter(ctx, name); err == nil {
+			return s, nil
+		}
+	} else {
+		var all *several
+		if all, err = openSeveral(ctx, s, wanted); err == nil {
+			return all, nil
+		}
+	}
+	s.conn.close()
+	return nil, fmt.Errorf("table %s: %w", t.Name, err)
+}
+
+// prepare makes a source that has no topic and no connection yet.
+func (c *Connector) prepare(t *connector.Table) (*source, error) {
 	f, err := c.formatOf(t.Options)
 	if err != nil {
 		return nil, err
@@ -67,24 +91,29 @@ func (c *Connector) OpenSource(ctx context.Context, t *connector.Table) (connect
 			return nil, fmt.Errorf("table %s, column %s: %w", t.Name, col.Name, err)
 		}
 	}
-	s := &source{table: t, format: f, policy: policy, zone: recordmeta.Zone{Location: t.Zone}, topic: t.Options.String("topic"), patience: deletedAfter}
+	s := &source{table: t, format: f, policy: policy, zone: recordmeta.Zone{Location: t.Zone}, patience: deletedAfter}
 	if s.opts, err = clientOptions(t.Options); err != nil {
 		return nil, fmt.Errorf("table %s: %w", t.Name, err)
 	}
-	if s.conn, err = connect(s.opts); err != nil {
-		return nil, fmt.Errorf("table %s: %w", t.Name, err)
-	}
+	return s, nil
+}
+
+// enter looks the source's topic up.
+func (s *source) enter(ctx context.Context, topic string) error {
+	s.topic = topic
 	now, err := s.describe(ctx)
 	if err != nil {
-		s.conn.close()
-		return nil, fmt.Errorf("table %s: %w", t.Name, err)
+		return err
 	}
-	s.id = now.id
-	if s.id == (connector.UUID{}) {
-		s.conn.close()
-		return nil, fmt.Errorf("table %s: the brokers give topic %s no id: Kafka 3.1 or later is needed", t.Name, s.topic)
+	return s.found(now)
+}
+
+// found takes the topic that the name stands for now.
+func (s *source) found(now described) error {
+	if s.id = now.id; s.id == (connector.UUID{}) {
+		return fmt.Errorf("the brokers give topic %s no id: Kafka 3.1 or later is needed", s.topic)
 	}
-	return s, nil
+	return nil
 }
 
 // describe asks for the topic as it is now.
@@ -103,23 +132,45 @@ func (s *source) current(ctx context.Context) (described, error) {
 
 // Partitions implements connector.Source.
 func (s *source) Partitions(ctx context.Context) ([]connector.Partition, error) {
-	const key = "scan.topic-partition-discovery.interval"
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.listed != nil && s.table.Options.Has(key) {
-		if d := s.table.Options.Duration(key); d == 0 || time.Since(s.asked) < d {
-			return slices.Clone(s.listed), nil
+	return s.known.list(s.table.Options, func() ([]connector.Partition, error) {
+		t, err := s.current(ctx)
+		if err != nil {
+			return nil, err
 		}
-	}
-	t, err := s.current(ctx)
-	if err != nil {
-		return nil, err
-	}
+		return s.partitions(t), nil
+	})
+}
+
+// partitions are those of the topic as it was described.
+func (s *source) partitions(t described) []connector.Partition {
 	out := make([]connector.Partition, 0, len(t.partitions))
 	for _, p := range slices.Sorted(maps.Keys(t.partitions)) {
 		out = append(out, connector.Partition{TopicID: s.id, Topic: s.topic, ID: p})
 	}
-	s.listed, s.asked = out, time.Now()
+	return out
+}
+
+// listing is what Partitions gave, for as long as it is good.
+type listing struct {
+	mu     sync.Mutex
+	listed []connector.Partition
+	asked  time.Time
+}
+
+func (l *listing) list(v connector.Values, ask func() ([]connector.Partition, error)) ([]connector.Partition, error) {
+	const key = "scan.topic-partition-discovery.interval"
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.listed != nil && v.Has(key) {
+		if d := v.Duration(key); d == 0 || time.Since(l.asked) < d {
+			return slices.Clone(l.listed), nil
+		}
+	}
+	out, err := ask()
+	if err != nil {
+		return nil, err
+	}
+	l.listed, l.asked = out, time.Now()
 	return slices.Clone(out), nil
 }
 

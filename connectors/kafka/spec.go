@@ -25,7 +25,7 @@ func (c *Connector) Spec() *connector.Spec {
 	s := &connector.Spec{
 		Name:    "kafka",
 		Summary: "Topics of a Kafka cluster.",
-		Doc: `A table over one topic of a Kafka cluster (3.1 or later, which fetches by topic id). It starts at ` + "`scan.startup.mode`" + `
+		Doc: `A table over topics of a Kafka cluster (3.1 or later, which fetches by topic id). It starts at ` + "`scan.startup.mode`" + `
 the first time a job reads a partition; from then on the job's own positions count, and the group's offsets are
 a mirror of them for tools that show lag. Only committed transactions are read.
 
@@ -38,7 +38,7 @@ names its artefact in the compacted topic ` + "`__millrace_commits`" + ` (16 par
 tells after any crash what was published. Readers with ` + "`read_committed`" + ` see each row once. A declared primary key is the
 record's key. Rows above the topic's ` + "`max.message.bytes`" + ` go to the dead letter.
 
-Not there yet: lists and patterns of topics, ` + "`key.format`" + `, ` + "`upsert-kafka`" + `, Kerberos, OAuth and client
+Not there yet: ` + "`key.format`" + `, ` + "`upsert-kafka`" + `, Kerberos, OAuth and client
 certificates.`,
 		Source: true, Sink: true, DefaultFormat: "json", Changelog: connector.InsertOnly,
 		Guarantee: "Exactly once: positions (topic id, partition, leader epoch, offset) are kept by the job, and each artefact is one transaction that also says so in `__millrace_commits`.",
@@ -62,7 +62,8 @@ certificates.`,
 
 func scanOptions() []connector.Option {
 	return []connector.Option{
-		{Key: "topic", Required: true, Check: checkTopic, Doc: "The topic's name."},
+		{Key: scanrange.KeyTopic, Check: scanrange.CheckTopic, Doc: "The topic's name; a source may name several, separated by `;`. Each topic is a lane of its own."},
+		{Key: scanrange.KeyPattern, Check: scanrange.CheckPattern, Doc: "In place of `topic`: every topic whose whole name matches this regular expression (RE2), also those that are created later; Kafka's internal topics never match. A source only."},
 		{Key: "scan.startup.mode", Type: connector.OptEnum, Default: scanrange.Group,
 			Enum: []string{scanrange.Group, scanrange.Earliest, scanrange.Latest, scanrange.Timestamp, scanrange.Specific},
 			Doc:  "Where a job that has no position yet starts. `group-offsets` without a committed offset goes by `properties.auto.offset.reset`; `latest-offset` is behind the last record that is no part of an open transaction."},
@@ -151,16 +152,6 @@ func (c *Connector) formatOf(v connector.Values) (format.Format, error) {
 	return nil, &connector.OptionError{Key: "format", OnValue: true, Message: fmt.Sprintf("unknown format %q", name)}
 }
 
-func checkTopic(s string) error {
-	if s == "" {
-		return fmt.Errorf("the topic has no name")
-	}
-	if strings.ContainsAny(s, ";,") {
-		return fmt.Errorf("%q names several topics: not_yet: one table reads one topic; declare a table for each and UNION ALL them", s)
-	}
-	return nil
-}
-
 func checkIsolation(s string) error {
 	if s == "read_uncommitted" {
 		return fmt.Errorf("not_yet: %q: records of transactions that are aborted later would be read", s)
@@ -199,6 +190,9 @@ func checkServers(s string) error {
 
 // validate finds options that contradict each other.
 func validate(v connector.Values) error {
+	if err := validateTopics(v); err != nil {
+		return err
+	}
 	if err := scanrange.Check(v); err != nil {
 		return err
 	}
@@ -212,4 +206,27 @@ func validate(v connector.Values) error {
 
 func millis(v connector.Values, key string) time.Duration {
 	return time.Duration(v.Int(key)) * time.Millisecond
+}
+
+// validateTopics finds topics that contradict other options.
+func validateTopics(v connector.Values) error {
+	switch {
+	case v.Has(scanrange.KeyTopic) && v.Has(scanrange.KeyPattern):
+		return &connector.OptionError{Key: scanrange.KeyPattern, Message: `"topic" and "topic-pattern" both say what is read: keep one`}
+	case !v.Has(scanrange.KeyTopic) && !v.Has(scanrange.KeyPattern):
+		return &connector.OptionError{Key: scanrange.KeyTopic, Missing: true, Message: `connector "kafka" needs option "topic" or "topic-pattern"`}
+	}
+	t, err := scanrange.TopicsOf(v)
+	if err != nil {
+		return &connector.OptionError{Key: scanrange.KeyPattern, OnValue: true, Message: err.Error()}
+	}
+	if _, single := t.One(); single {
+		return nil
+	}
+	for _, key := range []string{"scan.startup.specific-offsets", "scan.bounded.specific-offsets"} {
+		if v.Has(key) {
+			return &connector.OptionError{Key: key, Message: fmt.Sprintf("%q names partitions, not topics: it is for a table over one topic", key)}
+		}
+	}
+	return nil
 }

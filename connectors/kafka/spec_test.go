@@ -49,6 +49,7 @@ func TestOptions(t *testing.T) {
 		{"properties.security.protocol", "SASL_SSL", "properties.sasl.mechanism", "PLAIN", "properties.sasl.jaas.config", login1},
 		{"properties.security.protocol", "SASL_PLAINTEXT", "properties.sasl.mechanism", "SCRAM-SHA-256", "properties.sasl.username", "u", "properties.sasl.password", "p"},
 		{"properties.security.protocol", "SSL", "properties.ssl.endpoint.identification.algorithm", ""},
+		{"topic", "a; b;c"},
 	} {
 		if errs := resolve(good...); len(errs) > 0 {
 			t.Errorf("%v: %v", good, errs[0])
@@ -58,9 +59,13 @@ func TestOptions(t *testing.T) {
 		with      []string
 		key, want string
 	}{
-		{[]string{"topic", "a;b"}, "topic", "not_yet"},
+		{[]string{"topic", "a;;b"}, "topic", "no name"},
+		{[]string{"topic", "a,b"}, "topic", "separated by ';'"},
+		{[]string{"topic", "a;a"}, "topic", "named twice"},
 		{[]string{"topic", ""}, "topic", "no name"},
-		{[]string{"topic-pattern", "a.*"}, "topic-pattern", "unknown option"},
+		{[]string{"topic-pattern", "a.*"}, "topic-pattern", "keep one"},
+		{[]string{"topic-pattern", "a(?=b)"}, "topic-pattern", "no look-around"},
+		{[]string{"topic", "a;b", "scan.startup.mode", scanrange.Specific, "scan.startup.specific-offsets", "partition:0,offset:1"}, "scan.startup.specific-offsets", "one topic"},
 		{[]string{"properties.bootstrap.servers", "a"}, "properties.bootstrap.servers", "host:port"},
 		{[]string{"properties.bootstrap.servers", "a:99999"}, "properties.bootstrap.servers", "port"},
 		{[]string{"properties.grup.id", "g"}, "properties.grup.id", "unknown option"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -16,6 +17,8 @@ import (
 type described struct {
 	id         connector.UUID
 	partitions map[int32]led
+	internal   bool
+	err        error // why there is nothing of the above
 }
 
 // led is who leads a partition, and since which epoch.
@@ -51,28 +54,50 @@ func describeTopic(ctx context.Context, c *conn, topic string, patience time.Dur
 	}
 }
 
-// askTopic asks for a topic once. The administrative client would answer from what
-// it heard some seconds ago.
+// askTopic asks for a topic once.
 func askTopic(ctx context.Context, c *conn, topic string) (described, error) {
+	all, err := askTopics(ctx, c, []string{topic})
+	if err != nil {
+		return described{}, err
+	}
+	if d := all[topic]; d.err != nil {
+		return described{}, failed(d.err, "asking for topic %s", topic)
+	}
+	return all[topic], nil
+}
+
+// askTopics asks for topics once, nil: for all there are. The administrative client
+// would answer from what it heard some seconds ago.
+func askTopics(ctx context.Context, c *conn, names []string) (map[string]described, error) {
 	req := kmsg.NewPtrMetadataRequest()
-	t := kmsg.NewMetadataRequestTopic()
-	t.Topic = kmsg.StringPtr(topic)
-	req.Topics = append(req.Topics, t)
+	for _, name := range names {
+		t := kmsg.NewMetadataRequestTopic()
+		t.Topic = kmsg.StringPtr(name)
+		req.Topics = append(req.Topics, t)
+	}
 	resp, err := req.RequestWith(ctx, c.client)
-	if err == nil && len(resp.Topics) != 1 {
+	if err == nil && names != nil && len(resp.Topics) != len(names) {
 		err = fmt.Errorf("the answer has %d topics", len(resp.Topics))
 	}
-	if err == nil {
-		err = kerr.ErrorForCode(resp.Topics[0].ErrorCode)
-	}
 	if err != nil {
-		return described{}, failed(err, "asking for topic %s", topic)
+		what := "all topics"
+		if names != nil {
+			what = "topic " + strings.Join(names, ", ")
+		}
+		return nil, failed(err, "asking for %s", what)
 	}
-	d := described{id: resp.Topics[0].TopicID, partitions: map[int32]led{}}
-	for _, p := range resp.Topics[0].Partitions {
-		d.partitions[p.Partition] = led{leader: p.Leader, epoch: p.LeaderEpoch, err: kerr.ErrorForCode(p.ErrorCode)}
+	out := make(map[string]described, len(resp.Topics))
+	for i := range resp.Topics {
+		t := &resp.Topics[i]
+		d := described{id: t.TopicID, internal: t.IsInternal, partitions: map[int32]led{}, err: kerr.ErrorForCode(t.ErrorCode)}
+		for _, p := range t.Partitions {
+			d.partitions[p.Partition] = led{leader: p.Leader, epoch: p.LeaderEpoch, err: kerr.ErrorForCode(p.ErrorCode)}
+		}
+		if t.Topic != nil {
+			out[*t.Topic] = d
+		}
 	}
-	return d, nil
+	return out, nil
 }
 
 func unknownTopic(err error) bool {

@@ -126,6 +126,28 @@ func (w *world) source(t *connector.Table) *source {
 	return s.(*source)
 }
 
+// several opens a table over a list of topics, or over a pattern.
+func (w *world) several(with ...string) *several {
+	w.t.Helper()
+	m := w.options("", with...)
+	if m["topic"] == "" {
+		delete(m, "topic")
+	}
+	v, errs := w.conn.Spec().Resolve(m)
+	if len(errs) > 0 {
+		w.t.Fatal(errs[0])
+	}
+	s, err := w.conn.OpenSource(w.ctx, &connector.Table{Name: "t", Columns: idOnly, Options: v})
+	check(w.t, err)
+	w.t.Cleanup(func() { s.Close() })
+	all := s.(*several)
+	all.patience = 200 * time.Millisecond
+	for _, m := range all.byName {
+		m.patience = all.patience
+	}
+	return all
+}
+
 // feedOf is a reader with what it takes to wait for it.
 type feedOf struct {
 	*reader

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/millrace/millrace/connectors/format"
 	"github.com/millrace/millrace/connectors/format/csvfmt"
 	"github.com/millrace/millrace/connectors/format/jsonfmt"
+	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/ledger"
@@ -25,23 +28,52 @@ type deadConnector struct {
 	scope ledger.Scope
 }
 
-func (c *deadConnector) OpenSource(_ context.Context, t *connector.Table) (connector.Source, error) {
+func (c *deadConnector) OpenSource(ctx context.Context, t *connector.Table) (connector.Source, error) {
 	st, err := c.dead.store.State(c.dead.topic.Partitions[0].ID)
 	if err != nil {
 		return nil, err
 	}
-	return &deadSource{c: c, t: t, end: st.DurableEnd}, nil
+	s := &deadSource{c: c, t: t, end: st.DurableEnd, topics: map[connector.UUID]string{}}
+	return s, s.find(ctx, st.Start)
 }
 
 type deadSource struct {
 	c   *deadConnector
 	t   *connector.Table
 	end int64
+	// topics are those of the table's that have dead letters, by what a replay of
+	// each reads.
+	topics map[connector.UUID]string
+}
+
+// find looks which topics the dead letters came from: a table may read several, by
+// a list or by a pattern.
+func (s *deadSource) find(ctx context.Context, start int64) error {
+	d := s.c.dead
+	return readAll(ctx, d.store, d.topic.Partitions[0].ID, start, s.end, func(rec *record.Record) error {
+		var v deadValue
+		if err := json.Unmarshal(rec.Value, &v); err != nil {
+			return fmt.Errorf("topic %s offset %d is no dead letter: %w", d.topic.Name, rec.Offset, err)
+		}
+		if s.wants(&v) && scanrange.Reads(s.t.Options, v.Topic) {
+			s.topics[replaySource(d.topic.ID, v.Topic)] = v.Topic
+		}
+		return nil
+	})
+}
+
+// wants tells the dead letters of the job's table that a replay is for.
+func (s *deadSource) wants(v *deadValue) bool {
+	return v.of(s.c.scope) && v.Table == s.c.table && v.Reason != string(batch.CodeLate)
 }
 
 func (s *deadSource) Partitions(context.Context) ([]connector.Partition, error) {
-	id := replaySource(s.c.dead.topic.ID, s.t.Options.String("topic"))
-	return []connector.Partition{{TopicID: id, Topic: s.c.dead.topic.Name}}, nil
+	var out []connector.Partition
+	for id := range s.topics {
+		out = append(out, connector.Partition{TopicID: id, Topic: s.c.dead.topic.Name})
+	}
+	slices.SortFunc(out, func(a, b connector.Partition) int { return strings.Compare(s.topics[a.TopicID], s.topics[b.TopicID]) })
+	return out, nil
 }
 
 func (s *deadSource) Start(_ context.Context, parts []connector.Partition) ([]connector.Position, error) {
@@ -156,7 +188,7 @@ func (r *deadReader) Next(_ context.Context, b *batch.Batch, maxRows, _ int) err
 	b.OffsetDelta, b.RowIndex = []int32{}, []int32{}
 	seen := 0
 	next := r.next
-	d := r.s.c.dead
+	d, topic := r.s.c.dead, r.s.topics[r.split.From.Partition.TopicID]
 	st, err := d.store.State(d.topic.Partitions[0].ID)
 	if err != nil {
 		return err
@@ -171,7 +203,7 @@ func (r *deadReader) Next(_ context.Context, b *batch.Batch, maxRows, _ int) err
 		if err := json.Unmarshal(rec.Value, &v); err != nil {
 			return fmt.Errorf("topic %s offset %d is no dead letter: %w", d.topic.Name, rec.Offset, err)
 		}
-		if !v.of(r.s.c.scope) || v.Table != r.s.c.table || v.Topic != r.s.t.Options.String("topic") || v.Reason == string(batch.CodeLate) {
+		if !r.s.wants(&v) || v.Topic != topic {
 			return nil
 		}
 		return r.entry(b, &run, rec.Offset, &v)
