@@ -12,7 +12,7 @@ EVENTS      ?= 20000
 
 export CGO_ENABLED = 0
 
-.PHONY: help build demo cluster-demo test test-services torture race slt fuzz bench lint fmt docs verify oracle
+.PHONY: help build demo cluster-demo test test-services torture race slt fuzz bench bench-kafka lint fmt docs verify oracle
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ fuzz: ## every fuzz target for FUZZTIME each
 
 bench: ## every benchmark, with the reference implementations beside ours
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+bench-kafka: build ## the server beside Apache Kafka, with Kafka's own clients; ARGS="-scenario throughput ..."
+	$(GO) run ./cmd/internal/kafkabench -millrace $(BIN) $(ARGS)
 
 lint: ## vet and the repository's own checks
 	$(GO) vet ./...

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -51,6 +52,8 @@ type KafkaOptions struct {
 	Brokers int
 	// Properties are added to each broker's.
 	Properties map[string]string
+	// JVM are the flags of each broker's JVM; none: those of a functional test.
+	JVM []string
 }
 
 // Kafka is a cluster of Apache Kafka brokers, which are their own controllers.
@@ -73,6 +76,10 @@ func StartKafka(ctx context.Context, o KafkaOptions) (*Kafka, error) {
 	java, err := JavaPath()
 	if err != nil {
 		return nil, err
+	}
+	jvm := o.JVM
+	if len(jvm) == 0 {
+		jvm = SmallJVM(256)
 	}
 	n := max(o.Brokers, 1)
 	ports, err := Ports(2 * n)
@@ -106,7 +113,7 @@ func StartKafka(ctx context.Context, o KafkaOptions) (*Kafka, error) {
 			return nil, fmt.Errorf("formatting the storage of a Kafka broker: %w", err)
 		}
 		b := &KafkaBroker{Addr: addr, Process: &Process{}}
-		b.Process.command = Command{Name: "kafka", Dir: dir, Path: java, Args: append(append(SmallJVM(256), class...), "kafka.Kafka", file),
+		b.Process.command = Command{Name: "kafka", Dir: dir, Path: java, Args: append(append(slices.Clone(jvm), class...), "kafka.Kafka", file),
 			ReadyTimeout: defaultReadyTimeout, Ready: b.up}
 		k.Brokers = append(k.Brokers, b)
 		go func() { starting <- b.Start(ctx) }()
@@ -217,6 +224,11 @@ func StartKafkaApp(ctx context.Context, name, dir string, ready func(ctx context
 // KafkaTool runs a main class of Kafka's jars with args and stdin, which may be nil,
 // and returns what it printed.
 func KafkaTool(ctx context.Context, stdin io.Reader, class string, args ...string) (stdout string, err error) {
+	return KafkaToolOn(ctx, SmallJVM(256), stdin, class, args...)
+}
+
+// KafkaToolOn is KafkaTool on a JVM with these flags.
+func KafkaToolOn(ctx context.Context, jvm []string, stdin io.Reader, class string, args ...string) (stdout string, err error) {
 	jars, err := KafkaJars(ctx)
 	if err != nil {
 		return "", err
@@ -225,7 +237,7 @@ func KafkaTool(ctx context.Context, stdin io.Reader, class string, args ...strin
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, java, append(append(SmallJVM(256), "-cp", filepath.Join(jars, "*"), class), args...)...)
+	cmd := exec.CommandContext(ctx, java, append(append(slices.Clone(jvm), "-cp", filepath.Join(jars, "*"), class), args...)...)
 	cmd.Stdin = stdin
 	var errText strings.Builder
 	cmd.Stderr = &errText

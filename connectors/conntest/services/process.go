@@ -205,6 +205,16 @@ func (p *Process) Done() <-chan struct{} {
 	return p.done
 }
 
+// Pid is the server's process id, 0 when none runs.
+func (p *Process) Pid() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil {
+		return 0
+	}
+	return p.cmd.Process.Pid
+}
+
 // Usage returns the server's processor time and resident bytes, from /proc.
 func (p *Process) Usage() (cpu time.Duration, rssBytes int64, err error) {
 	p.mu.Lock()
