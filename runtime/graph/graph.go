@@ -230,9 +230,13 @@ type LateRows struct {
 
 // GroupAggregate is GROUP BY without a window. Output: keys, aggregates. Over input
 // that ends it gives final rows, with Updates each change of a group as it comes:
-// +I, then -U and +U.
+// +I, then -U and +U. With Retracts, which goes with Updates, rows of the input may
+// take earlier ones back; a group that has no rows left goes (-D).
 type GroupAggregate struct {
-	Updates    bool
+	Updates  bool
+	Retracts bool
+	// TTL is how long, in ms, a group is kept after its last row; 0: for good.
+	TTL        int64
 	Keys       []int
 	Aggregates []Aggregate
 }

@@ -46,6 +46,11 @@ type sinkPart struct {
 	// suspects are the columns that may hold what the table cannot.
 	suspects []int
 	cols     []*batch.Vec
+	// upsert: the table takes changes by its key. lost are the rows of the batch at
+	// hand that died, kinds its kinds where some had to change.
+	upsert bool
+	lost   batch.Sel
+	kinds  []batch.Kind
 }
 
 type openBucket struct {
@@ -65,6 +70,7 @@ func newSinkPart(t *task, n *graph.Node, h engine.SinkHandle, id connector.Artif
 	op := n.Op.(*graph.Sink)
 	s := &sinkPart{t: t, op: op, handle: h, schema: op.Table.Schema(nil), id: id, time: n.TimeColumn,
 		open: map[connector.BucketID]*openBucket{}, sels: map[connector.BucketID]batch.Sel{}}
+	s.upsert = op.Connector != nil && op.Connector.Spec().Changelog == connector.Upsert
 	x := xxhash.New()
 	for i, c := range op.Table.Columns {
 		if slices.Contains(op.Table.PartitionKeys, i) {
@@ -89,7 +95,11 @@ func (s *sinkPart) start(ctx context.Context, memory int64) error {
 
 // write takes result rows; failed ones among them are of root.
 func (s *sinkPart) write(ctx context.Context, r *operator.Rows, root *batch.Batch) error {
+	s.lost = s.lost[:0]
 	for i := range r.Failed {
+		if operator.TakesBack(root, r.Failed[i].Row) {
+			continue // it never came here
+		}
 		if err := s.reject(root, &r.Failed[i], s.op.OnError); err != nil {
 			return err
 		}
@@ -102,6 +112,7 @@ func (s *sinkPart) write(ctx context.Context, r *operator.Rows, root *batch.Batc
 	if len(s.good) == 0 {
 		return nil
 	}
+	s.complete(&b)
 	ids, err := s.writer.Buckets(&b, s.good, s.ids[:0])
 	if err != nil {
 		return fmt.Errorf("table %s: finding buckets: %w", s.handle.Table.Name, err)
@@ -216,6 +227,9 @@ func (s *sinkPart) check(b *batch.Batch, sel batch.Sel) error {
 			s.good = append(s.good, row)
 			continue
 		}
+		if operator.TakesBack(b, row) {
+			continue // as a new row it died, and is not there to be taken back
+		}
 		x := *e
 		x.Row = row
 		if err := s.reject(b, &x, policy); err != nil {
@@ -227,6 +241,9 @@ func (s *sinkPart) check(b *batch.Batch, sel batch.Sel) error {
 	}
 	s.bad = s.checker.Check(b, s.good, s.bad[:0])
 	for i := range s.bad {
+		if operator.TakesBack(b, s.bad[i].Row) {
+			continue
+		}
 		if err := s.reject(b, &s.bad[i], s.op.OnError); err != nil {
 			return err
 		}
@@ -260,6 +277,7 @@ func (s *sinkPart) fault(b *batch.Batch, row int) (*batch.ValueError, graph.Erro
 
 // reject gives a row that cannot be written to the policy.
 func (s *sinkPart) reject(b *batch.Batch, e *batch.ValueError, policy graph.ErrorPolicy) error {
+	s.lost = append(s.lost, e.Row)
 	if policy == graph.Fail {
 		return &FailError{Table: s.handle.Table.Name, Stage: s.t.st.name, Reason: e.Code, Column: e.Where, Message: e.Message,
 			Row: appendRow(nil, b, int(e.Row))}

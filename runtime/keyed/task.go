@@ -182,7 +182,9 @@ func (t *task) give(c consumer, r *operator.Rows, root *batch.Batch) error {
 func (t *task) send(from graph.NodeID, r *operator.Rows, root *batch.Batch) error {
 	for _, s := range t.senders[from] {
 		for i := range r.Failed {
-			t.lose(from, root, &r.Failed[i])
+			if !operator.TakesBack(root, r.Failed[i].Row) {
+				t.lose(from, root, &r.Failed[i])
+			}
 		}
 		if r.Len() == 0 {
 			continue

@@ -103,7 +103,12 @@ func (t *task) addState(id graph.NodeID, k operator.Keyed) {
 			rows = operator.Rows{Batch: b}
 			return t.deliver(id, &rows, b)
 		},
-		Dead: func(b *batch.Batch, e *batch.ValueError) { t.lose(id, b, e) },
+		Dead: func(b *batch.Batch, e *batch.ValueError) {
+			// What is taken back died when it came.
+			if !operator.TakesBack(b, e.Row) {
+				t.lose(id, b, e)
+			}
+		},
 	}
 }
 

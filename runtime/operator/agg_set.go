@@ -85,6 +85,13 @@ func (s *aggSet) accumulators(out []fn.Accumulator) []fn.Accumulator {
 	return out
 }
 
+// retracting makes the accumulators such that take rows back.
+func (s *aggSet) retracting() {
+	for i := range s.calls {
+		s.calls[i].bound = fn.Retracting(s.calls[i].bound)
+	}
+}
+
 // eval computes arguments, filters and order keys, and gives the rows that all
 // calls can take; the others are dead. An argument is looked at only where its
 // filter lets the row through.
@@ -150,6 +157,20 @@ func isTrue(v *batch.Vec, row int) bool {
 
 // update folds rows of sel into accumulators; groups is by row.
 func (s *aggSet) update(accs []fn.Accumulator, groups []int32, sel batch.Sel) {
+	s.fold(sel, func(i int, args []batch.Vec, order *batch.Vec, rows batch.Sel) {
+		accs[i].Update(groups, args, order, rows)
+	})
+}
+
+// retract takes rows of sel back; the accumulators are fn.Retractors.
+func (s *aggSet) retract(accs []fn.Accumulator, groups []int32, sel batch.Sel) {
+	s.fold(sel, func(i int, args []batch.Vec, order *batch.Vec, rows batch.Sel) {
+		accs[i].(fn.Retractor).Retract(groups, args, order, rows)
+	})
+}
+
+// fold calls f for each call with the rows that its filter lets through.
+func (s *aggSet) fold(sel batch.Sel, f func(i int, args []batch.Vec, order *batch.Vec, rows batch.Sel)) {
 	for i := range s.calls {
 		c := &s.calls[i]
 		rows := sel
@@ -166,7 +187,7 @@ func (s *aggSet) update(accs []fn.Accumulator, groups []int32, sel batch.Sel) {
 			s.pass = rows
 		}
 		if len(rows) > 0 {
-			accs[i].Update(groups, s.out[c.from:c.to], s.order.keys(c.order), rows)
+			f(i, s.out[c.from:c.to], s.order.keys(c.order), rows)
 		}
 	}
 }

@@ -75,15 +75,36 @@ func (t *aggTable) save(dst []byte) []byte {
 	return dst
 }
 
+// take is a table of the slots of live alone, with accumulators made anew.
+func (t *aggTable) take(live []int32, accs []fn.Accumulator) *aggTable {
+	into := slices.Repeat([]int32{-1}, t.keys.Len())
+	for i, slot := range live {
+		into[slot] = int32(i)
+	}
+	out := &aggTable{keys: t.keys.Take(live), accs: accs}
+	out.resize()
+	for i := range accs {
+		accs[i].Merge(t.accs[i], into)
+	}
+	return out
+}
+
 // load takes in what is of the given groups. to says, by accumulator in the
 // saved state, which of the table's it is, -1: none any more; branches likewise.
 func (t *aggTable) load(r *state.Reader, keyTypes []types.Type, groups state.Range, to, branches []int) error {
+	_, err := t.loadSlots(r, keyTypes, groups, to, branches)
+	return err
+}
+
+// loadSlots is load; it gives the slot of each saved one, -1: it is of another
+// group.
+func (t *aggTable) loadSlots(r *state.Reader, keyTypes []types.Type, groups state.Range, to, branches []int) ([]int32, error) {
 	hashes := r.Hashes()
 	cols := make([]*batch.Vec, len(keyTypes))
 	for i := range cols {
 		cols[i] = r.Vec(keyTypes[i])
 		if cols[i].Len != len(hashes) {
-			return state.ErrCorrupt
+			return nil, state.ErrCorrupt
 		}
 	}
 	sel := batch.Sel{}
@@ -102,23 +123,23 @@ func (t *aggTable) load(r *state.Reader, keyTypes []types.Type, groups state.Ran
 		for i := range hashes {
 			b := r.Bytes()
 			if r.Err() != nil {
-				return r.Err()
+				return nil, r.Err()
 			}
 			if slots[i] < 0 || a < 0 {
 				continue
 			}
 			if err := t.accs[a].MergeState(int(slots[i]), b); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
 	if n := r.Count(); n != len(branches) {
-		return state.ErrCorrupt
+		return nil, state.ErrCorrupt
 	}
 	for _, to := range branches {
 		bits := batch.Bitmap(r.Bytes())
 		if len(bits) < batch.BitmapBytes(len(hashes)) {
-			return state.ErrCorrupt
+			return nil, state.ErrCorrupt
 		}
 		for i := range hashes {
 			if slots[i] >= 0 && to >= 0 && bits.Get(i) {
@@ -126,7 +147,7 @@ func (t *aggTable) load(r *state.Reader, keyTypes []types.Type, groups state.Ran
 			}
 		}
 	}
-	return r.Err()
+	return slots, r.Err()
 }
 
 // appendTexts and readTexts are the names of accumulators in saved state: one

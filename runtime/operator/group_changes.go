@@ -18,13 +18,18 @@ type changes struct {
 }
 
 // before notes the rows of the groups that are about to change; old is the number
-// of groups before the batch.
-func (c *changes) before(g *GroupAggregate, sel batch.Sel, old int) {
+// of slots before the batch.
+func (c *changes) before(g *GroupAggregate, old int) {
 	c.touched = c.touched[:0]
 	c.seen = c.seen.Resize(g.table.keys.Len(), false)
-	for _, row := range sel {
-		if s := g.slots[row]; !c.seen.Get(int(s)) {
+	for _, sel := range [...]batch.Sel{g.come, g.back} {
+		for _, row := range sel {
+			s := g.slots[row]
+			if c.seen.Get(int(s)) {
+				continue
+			}
 			c.seen.Set(int(s))
+			g.ages.touch(s)
 			if int(s) < old {
 				c.touched = append(c.touched, s)
 			}
@@ -47,16 +52,29 @@ func (c *changes) rows(g *GroupAggregate, groups []int32, b *batch.Batch) {
 func (c *changes) emit(g *GroupAggregate, old int, out *Results) error {
 	c.rows(g, c.touched, &c.is)
 	c.start(g)
-	for i := range c.touched {
-		if c.same(g, i) {
-			continue
+	for i, slot := range c.touched {
+		switch {
+		case g.vanished(slot):
+			c.add(&c.was, i, batch.Delete)
+			g.forget(slot)
+		case g.ages.on() && len(g.aggs.calls) > 0 || !c.same(g, i):
+			// With a time to live unchanged rows go on, too: they keep what is behind
+			// them alive.
+			c.add(&c.was, i, batch.UpdateBefore)
+			c.add(&c.is, i, batch.UpdateAfter)
 		}
-		c.change(i)
 		if err := c.flush(g, out, false); err != nil {
 			return err
 		}
 	}
-	g.groups = slotsOf(old, g.table.keys.Len(), g.groups)
+	g.groups = g.groups[:0]
+	for slot := int32(old); int(slot) < g.table.keys.Len(); slot++ {
+		if g.vanished(slot) {
+			g.forget(slot)
+		} else {
+			g.groups = append(g.groups, slot)
+		}
+	}
 	c.rows(g, g.groups, &c.is)
 	for i := range g.groups {
 		c.add(&c.is, i, batch.Insert)
@@ -67,26 +85,11 @@ func (c *changes) emit(g *GroupAggregate, old int, out *Results) error {
 	return c.flush(g, out, true)
 }
 
-// change adds a group's change. A row that is an error never reached the table, and
-// does not now.
-func (c *changes) change(i int) {
-	switch {
-	case rowError(&c.was, i) != nil:
-		c.add(&c.is, i, batch.Insert)
-	case rowError(&c.is, i) != nil:
-		c.add(&c.was, i, batch.Delete)
-		c.add(&c.is, i, batch.Insert)
-	default:
-		c.add(&c.was, i, batch.UpdateBefore)
-		c.add(&c.is, i, batch.UpdateAfter)
-	}
-}
-
 // same reports a group whose row the batch has not changed.
 func (c *changes) same(g *GroupAggregate, i int) bool {
 	for k := len(g.op.Keys); k < len(c.is.Cols); k++ {
 		was, is := &c.was.Cols[k], &c.is.Cols[k]
-		if was.DeepErr(i) != nil || is.DeepErr(i) != nil || was.IsNull(i) != is.IsNull(i) {
+		if (was.DeepErr(i) != nil) != (is.DeepErr(i) != nil) || was.IsNull(i) != is.IsNull(i) {
 			return false
 		}
 		if !was.IsNull(i) && !batch.ValueEqual(was, i, is, i) {

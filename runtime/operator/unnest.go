@@ -18,6 +18,7 @@ type Unnest struct {
 
 	value  []batch.Vec
 	batch  batch.Batch
+	kinds  []batch.Kind
 	parent batch.Sel // input row of each output row
 	elem   []int32   // element of each output row, -1: none (outer)
 	ord    []int64
@@ -105,6 +106,13 @@ func (u *Unnest) gather(in *Rows) {
 	b := &u.batch
 	b.Reset(u.schema)
 	b.Len = len(u.parent)
+	if in.Batch.Kinds != nil {
+		u.kinds = u.kinds[:0]
+		for _, row := range u.parent {
+			u.kinds = append(u.kinds, in.Batch.Kinds[row])
+		}
+		b.Kinds = u.kinds
+	}
 	for i := 0; i < u.inputs; i++ {
 		b.Cols[i].Take(&in.Batch.Cols[i], u.parent)
 	}

@@ -9,12 +9,13 @@ import (
 )
 
 // Keys is a set of keys with dense slots 0..Len()-1 in the order of their first
-// row. Keys are never removed one by one: a window's table is dropped whole.
+// row. A key that is deleted leaves its slot behind, until Take leaves it out.
 type Keys struct {
 	cols   []batch.Vec
 	hashes []uint64
 	index  []int32 // open addressing: slot+1, 0 is free
 	mask   uint64
+	gone   batch.Bitmap // deleted slots; shorter than the slots where none is
 }
 
 // NewKeys returns an empty set of keys of the given column types; none: there is
@@ -33,6 +34,7 @@ func (k *Keys) Reset() {
 		k.cols[i].Reset(k.cols[i].Type, 0)
 	}
 	k.hashes = k.hashes[:0]
+	k.gone = k.gone[:0]
 	clear(k.index)
 }
 
@@ -104,6 +106,9 @@ func (k *Keys) grow() {
 	k.index = make([]int32, 2*len(k.index))
 	k.mask = uint64(len(k.index) - 1)
 	for slot, h := range k.hashes {
+		if k.Deleted(int32(slot)) {
+			continue
+		}
 		at := h & k.mask
 		for k.index[at] != 0 {
 			at = (at + 1) & k.mask
@@ -152,7 +157,7 @@ func sameValue(a *batch.Vec, i int, b *batch.Vec, j int) bool {
 
 // Bytes is the memory held.
 func (k *Keys) Bytes() int64 {
-	n := int64(8*cap(k.hashes) + 4*cap(k.index))
+	n := int64(8*cap(k.hashes) + 4*cap(k.index) + cap(k.gone))
 	for i := range k.cols {
 		n += VecBytes(&k.cols[i])
 	}
@@ -180,4 +185,60 @@ func BatchBytes(b *batch.Batch) int64 {
 		n += VecBytes(&b.Cols[i])
 	}
 	return n
+}
+
+// Delete forgets a slot's key: Find makes a new slot for it. The slot itself stays,
+// with its columns, until Take leaves it out.
+func (k *Keys) Delete(slot int32) {
+	at := k.hashes[slot] & k.mask
+	for k.index[at] != slot+1 {
+		if k.index[at] == 0 {
+			return
+		}
+		at = (at + 1) & k.mask
+	}
+	// What lies behind the gap moves up, unless its own place is behind the gap.
+	for next := (at + 1) & k.mask; k.index[next] != 0; next = (next + 1) & k.mask {
+		home := k.hashes[k.index[next]-1] & k.mask
+		if (next-home)&k.mask >= (next-at)&k.mask {
+			k.index[at] = k.index[next]
+			at = next
+		}
+	}
+	k.index[at] = 0
+	for len(k.gone) < batch.BitmapBytes(int(slot)+1) {
+		k.gone = append(k.gone, 0)
+	}
+	k.gone.Set(int(slot))
+}
+
+// Take is a set of the keys of live alone, whose slots are their places in it.
+func (k *Keys) Take(live []int32) *Keys {
+	n := 16
+	for 3*n < 4*(len(live)+1) {
+		n *= 2
+	}
+	out := &Keys{cols: make([]batch.Vec, len(k.cols)), index: make([]int32, n), mask: uint64(n - 1)}
+	sel := batch.Sel(live)
+	if sel == nil {
+		sel = batch.Sel{}
+	}
+	for i := range k.cols {
+		out.cols[i].Take(&k.cols[i], sel)
+	}
+	out.hashes = make([]uint64, len(live))
+	for i, slot := range live {
+		out.hashes[i] = k.hashes[slot]
+		at := out.hashes[i] & out.mask
+		for out.index[at] != 0 {
+			at = (at + 1) & out.mask
+		}
+		out.index[at] = int32(i) + 1
+	}
+	return out
+}
+
+// Deleted reports a slot whose key was deleted.
+func (k *Keys) Deleted(slot int32) bool {
+	return int(slot) < 8*len(k.gone) && k.gone.Get(int(slot))
 }

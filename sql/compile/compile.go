@@ -115,7 +115,9 @@ func newCompiler(files []Source, opts Options) *compiler {
 		c.unit.Name = strings.TrimSuffix(path.Base(files[len(files)-1].Name), ".sql")
 	}
 	c.binder = &plan.Binder{Catalog: c.catalog, Diags: &c.diags, ReadToNow: opts.Mode == ModeSQL || opts.Mode == ModePreview, Index: opts.Index,
-		Lookups: lookupConnectors(opts.Registry)}
+		Lookups:  connectorsThat(opts.Registry, func(s *connector.Spec) bool { return s.Lookup }),
+		Updating: connectorsThat(opts.Registry, func(s *connector.Spec) bool { return s.Sink && s.Changelog == connector.All }),
+		Upserts:  connectorsThat(opts.Registry, func(s *connector.Spec) bool { return s.Sink && s.Changelog == connector.Upsert })}
 	c.libraries()
 	return c
 }
@@ -367,14 +369,14 @@ func (c *compiler) query(s *syntax.QueryStmt) {
 	}
 }
 
-// lookupConnectors are those whose tables can be looked up by key.
-func lookupConnectors(r *connector.Registry) []string {
+// connectorsThat are the names of those whose Spec is as asked.
+func connectorsThat(r *connector.Registry, is func(*connector.Spec) bool) []string {
 	if r == nil {
 		return nil
 	}
 	var out []string
 	for _, name := range r.Names() {
-		if c, ok := r.Lookup(name); ok && c.Spec().Lookup {
+		if c, ok := r.Lookup(name); ok && is(c.Spec()) {
 			out = append(out, name)
 		}
 	}

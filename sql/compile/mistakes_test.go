@@ -108,7 +108,7 @@ note: job.sql:2:14: the table is declared here
  2 | CREATE TABLE t (uid BIGINT, n BIGINT) WITH ('connector' = 'filesystem', 'path' = '/lake/t', 'format' = 'parquet');
    |              ^
 help: group by window_start and window_end of TUMBLE(TABLE ..., DESCRIPTOR(ts), INTERVAL '1' HOUR)
-help: or write to a table with a primary key whose connector takes updates
+help: or write to a table that takes updates: connector blackhole, print; with a primary key upsert
 help: or merge by key and window with CREATE WIDE TABLE; where the input ends, SET 'execution.runtime-mode' = 'batch'
 `)
 	_, ds = Compile([]Source{{"job.sql", `CREATE TABLE t (uid BIGINT) WITH ('connector' = 'filesystem', 'path' = '/lake/t', 'format' = 'parquet', 'parquet.compresion' = 'ZSTD');

@@ -50,7 +50,8 @@ func (l *lowerer) aggregate(n *plan.Aggregate, in *lowered) (*lowered, error) {
 	}
 	ex := l.exchange(in, keys)
 	if n.Window == nil {
-		return l.add(&graph.GroupAggregate{Updates: n.Updates, Keys: keys, Aggregates: aggs}, n.Cols, l.statePath(n), ex.id), nil
+		op := &graph.GroupAggregate{Updates: n.Updates, Retracts: n.Updates && plan.ChangelogOf(n.Input).By != nil, Keys: keys, Aggregates: aggs}
+		return l.add(op, n.Cols, l.statePath(n), ex.id), nil
 	}
 	op := &graph.WindowAggregate{Window: l.window(n.Window), Time: timeAt, Keys: keys, Aggregates: aggs, Late: l.late(l.target)}
 	if n.Given != nil {

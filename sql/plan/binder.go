@@ -30,6 +30,9 @@ type Binder struct {
 	Index *Index
 	// Lookups are the connectors whose tables can be looked up; for messages.
 	Lookups []string
+	// Updating are the connectors whose tables take every kind of row, Upserts those
+	// whose tables take updates by their key; for messages.
+	Updating, Upserts []string
 
 	nextID int
 	// origin is the way from the statement to the text being bound, for state

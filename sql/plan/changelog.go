@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/expr"
+	"github.com/millrace/millrace/runtime/expr/fn"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/sql/diag"
 )
@@ -42,12 +44,20 @@ func ChangelogOf(n Node) Changelog {
 	}
 	switch n := n.(type) {
 	case *Aggregate:
-		if n.Updates && len(n.Aggs) > 0 {
+		switch {
+		case in.By != nil && n.Updates:
+			// A group goes with its last row; the one without keys stays.
+			return Changelog{By: n, Deletes: len(n.Keys) > 0}
+		case n.Updates && len(n.Aggs) > 0:
 			return Changelog{By: n}
 		}
 		return Changelog{}
+	case *Rank:
+		if n.Changes {
+			return Changelog{By: n, Deletes: in.By != nil || n.N > 1 && !n.Number}
+		}
 	case *Join:
-		if n.Changes && n.Kind != graph.InnerJoin {
+		if n.Changes && (n.Kind != graph.InnerJoin || in.By != nil) {
 			return Changelog{By: n, Deletes: true}
 		}
 	case *Filter:
@@ -57,28 +67,77 @@ func ChangelogOf(n Node) Changelog {
 	return in
 }
 
-// CheckChangelog reports operators that cannot take rows that change.
+// takesChanges reports a node that can take rows back.
+func takesChanges(n Node) bool {
+	switch n := n.(type) {
+	case *Project, *Filter, *Union, *Unnest, *Insert:
+		return true
+	case *Aggregate:
+		return n.Updates
+	case *Join:
+		return n.Changes
+	case *Rank:
+		return n.Changes
+	}
+	return false
+}
+
+// CheckChangelog reports operators that cannot take rows that change, and values
+// that would be others when a row is taken back.
 func (b *Binder) CheckChangelog(n Node) bool {
 	ok := true
 	Walk(n, func(x Node) bool {
-		switch x.(type) {
-		case *Project, *Filter, *Union, *Insert:
-			return ok
-		}
 		for _, in := range x.Inputs() {
 			c := ChangelogOf(in)
 			if c.By == nil || !ok {
 				continue
 			}
-			kind, _ := describe(x)
-			b.notYet(spanOf(c.By), fmt.Sprintf("%s, whose rows change, below another operator (%s)", nameOfUpdate(c.By), kind)).
-				WithHelp("group by window_start and window_end of TUMBLE(TABLE ..., DESCRIPTOR(ts), INTERVAL '1' HOUR): then each row comes once").
-				WithHelp("where the input ends, SET 'execution.runtime-mode' = 'batch'")
-			ok = false
+			if !takesChanges(x) {
+				kind, _ := describe(x)
+				b.notYet(spanOf(c.By), fmt.Sprintf("%s, whose rows change, below another operator (%s)", nameOfUpdate(c.By), kind)).
+					WithHelp("group by window_start and window_end of TUMBLE(TABLE ..., DESCRIPTOR(ts), INTERVAL '1' HOUR): then each row comes once").
+					WithHelp("where the input ends, SET 'execution.runtime-mode' = 'batch'")
+				ok = false
+				continue
+			}
+			ok = b.sameWhenTakenBack(x, in, c.By)
 		}
 		return ok
 	})
 	return ok
+}
+
+// sameWhenTakenBack reports conditions, and what operators get, that depend on the
+// clock or on chance: over rows that change, the row taken back would be another one
+// than the row that came.
+func (b *Binder) sameWhenTakenBack(x, in, by Node) bool {
+	d := fn.Deterministic
+	switch x := x.(type) {
+	case *Filter:
+		d = expr.DeterminismOf(x.Predicate)
+		for _, id := range expr.Columns(x.Predicate) {
+			if c, found := ColumnByID(in.Columns(), id); found {
+				d = max(d, c.Determinism)
+			}
+		}
+	case *Aggregate, *Join, *Rank:
+		for {
+			p, is := in.(*Project)
+			if !is {
+				break
+			}
+			for _, e := range p.Exprs {
+				d = max(d, expr.DeterminismOf(e))
+			}
+			in = p.Input
+		}
+	}
+	if d == fn.Deterministic {
+		return true
+	}
+	b.errorf(diag.CodeNondeterministic, spanOf(by), "the rows of %s change, and an expression over them depends on the clock or on chance: a row could not be taken back as it came", nameOfUpdate(by)).
+		WithHelp("compute it below, over the rows of the source")
+	return false
 }
 
 func spanOf(n Node) diag.Span {
@@ -90,7 +149,16 @@ func spanOf(n Node) diag.Span {
 func nameOfUpdate(n Node) string {
 	switch n := n.(type) {
 	case *Join:
+		switch n.Kind {
+		case graph.SemiJoin, graph.AntiJoin, graph.MarkJoin:
+			return "a sub-query over a stream without a window"
+		}
 		return n.Kind.String() + " JOIN of streams without a window or a time interval"
+	case *Rank:
+		if n.N == 1 {
+			return "keeping the last row of a key"
+		}
+		return "Top-N without a window"
 	case *Aggregate:
 		if len(n.Keys) == 0 {
 			return "an aggregate without a window"
@@ -114,48 +182,72 @@ func (ins *Insert) checkUpdates(b *Binder) bool {
 		b.errorf(diag.CodeUpdatingIntoAppend, spanOf(c.By), "%s updates rows it has already given, and table %q (connector %q) only takes new ones",
 			nameOfUpdate(c.By), t.Name, t.Spec.Name).
 			WithNote(t.Span, "the table is declared here").
-			WithHelp("group by window_start and window_end of TUMBLE(TABLE ..., DESCRIPTOR(ts), INTERVAL '1' HOUR)").
-			WithHelp("or write to a table with a primary key whose connector takes updates").
+			WithHelp("%s", waysOut(c.By)).
+			WithHelp("%s", b.updatingTables()).
 			WithHelp("or merge by key and window with CREATE WIDE TABLE; where the input ends, SET 'execution.runtime-mode' = 'batch'")
 		return false
 	case connector.Upsert:
-		if _, join := c.By.(*Join); !join && c.Deletes {
-			b.notYet(spanOf(c.By), "a condition (WHERE or HAVING) over rows that change, into a table with a key,").
-				WithHelp("write all rows, with the condition as a column")
-			return false
-		}
 		return ins.checkKey(b, c.By)
 	}
 	return true
 }
 
-// checkKey compares the key by which rows change with the table's.
+// waysOut is how to get rows that do not change.
+func waysOut(by Node) string {
+	switch by := by.(type) {
+	case *Rank:
+		if by.N == 1 {
+			return "PARTITION BY window_start, window_end as well, or ORDER BY the row time, ascending: the first row of a key never changes"
+		}
+		return "PARTITION BY window_start, window_end as well: the rows of a window come once, when it is over"
+	case *Join:
+		return "join within a window or a time interval: then each row comes once"
+	}
+	return "group by window_start and window_end of TUMBLE(TABLE ..., DESCRIPTOR(ts), INTERVAL '1' HOUR)"
+}
+
+// updatingTables names the connectors whose tables take updates.
+func (b *Binder) updatingTables() string {
+	s := "or write to a table that takes updates"
+	sep := ": connector "
+	if len(b.Updating) > 0 {
+		s += sep + strings.Join(b.Updating, ", ")
+		sep = "; "
+	}
+	if len(b.Upserts) > 0 {
+		s += sep + "with a primary key " + strings.Join(b.Upserts, ", ")
+	}
+	return s
+}
+
+// checkKey compares the keys by which rows change with the table's: the table's has
+// to hold one of them, or rows of different keys would overwrite one another in an
+// order left to chance.
 func (ins *Insert) checkKey(b *Binder, by Node) bool {
 	t := ins.Table
 	if len(t.PrimaryKey) == 0 {
 		return true // reported elsewhere
 	}
-	names := t.SinkTable(time.UTC).Columns
-	var have []string
-	ok := false
-	if a, is := by.(*Aggregate); is {
-		ok = len(a.Keys) > 0
-		for _, k := range a.Keys {
-			at := slices.IndexFunc(ins.Input.Columns(), func(c Column) bool { return c.ID == k })
-			if at < 0 || at >= len(names) {
-				ok = false
-				continue
-			}
-			have = append(have, names[at].Name)
+	cols := t.SinkTable(time.UTC).Columns
+	primary := map[int]bool{}
+	for i, c := range ins.Input.Columns() {
+		if i < len(cols) && slices.Contains(t.PrimaryKey, cols[i].Name) {
+			primary[c.ID] = true
 		}
 	}
-	slices.Sort(have)
-	want := slices.Sorted(slices.Values(t.PrimaryKey))
-	if ok && slices.Equal(have, want) {
-		return true
+	keys := upsertKeys(ins.Input)
+	for _, k := range keys {
+		if subset(k, primary) {
+			return true
+		}
 	}
-	b.errorf(diag.CodeBadKey, ins.Span, "rows change by the keys of GROUP BY, and the primary key of %q is (%s)", t.Name, strings.Join(t.PrimaryKey, ", ")).
+	what := "no key of their own"
+	if len(keys) > 0 {
+		what = "(" + strings.Join(names(ins.Input, keys[0]), ", ") + ") as their key"
+	}
+	b.errorf(diag.CodeBadKey, ins.Span, "rows of %s change with %s, and the primary key of %q is (%s)", nameOfUpdate(by), what, t.Name, strings.Join(t.PrimaryKey, ", ")).
 		WithNote(spanOf(by), "this changes them").
-		WithHelp("group by exactly the primary key's columns, and insert them as they are")
+		WithHelp("insert the columns of that key as they are, and make them the primary key").
+		WithHelp("or group by exactly the primary key's columns")
 	return false
 }

@@ -55,9 +55,11 @@ type Rank struct {
 	Given  *GivenWindow
 	// First: the first row by row time, which is Order, in a stream.
 	First bool
-	Cols  []Column
-	Path  string
-	Span  diag.Span
+	// Changes: in a stream, without a window or row time.
+	Changes bool
+	Cols    []Column
+	Path    string
+	Span    diag.Span
 }
 
 // Columns implements Node.
@@ -137,6 +139,9 @@ func describeRank(n *Rank) []string {
 	}
 	if n.First {
 		d = append(d, "by row time")
+	}
+	if n.Changes {
+		d = append(d, "changes")
 	}
 	return append(d, "state="+n.StatePath())
 }
