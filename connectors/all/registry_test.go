@@ -31,7 +31,7 @@ func TestBuiltIns(t *testing.T) {
 		formats      string
 	}{
 		"blackhole":  {sink: true},
-		"clickhouse": {sink: true},
+		"clickhouse": {source: true, sink: true},
 		"datagen":    {source: true},
 		"filesystem": {source: true, sink: true, formats: "csv,json,parquet"},
 		"hive":       {sink: true, formats: "parquet"},

@@ -1,5 +1,5 @@
 // Package clickhouse is the connector `clickhouse`: tables of a ClickHouse server,
-// written exactly once where the table allows it.
+// written exactly once where the table allows it, and read from pinned parts.
 //
 // It converts columns straight into ClickHouse's native form, each value checked;
 // it does not parse or print values, it does not shard, and it does not decide
@@ -30,6 +30,12 @@
 // anybody since it was sealed; later its outcome is unknown and the lane stops.
 // Method column: the rows whose _mr_artifact is the block's id are counted: all of
 // them, or none, or the lane stops. Where a table has both, counting decides.
+//
+// # Reading
+//
+// Blocks come in the native form, over either protocol, straight into columns. A split
+// is a range of one table partition as it was when it was listed, a position a row's
+// place in a total order; snapshot.go says how it stays the same while parts are merged.
 //
 // # Invariants
 //

@@ -202,7 +202,13 @@ func (s *sink) insert(ctx context.Context, table, id, query string, b *sealedBlo
 	for i, c := range b.head.columns {
 		names[i] = quoteName(c.name)
 	}
-	batch, err := s.server.conn.PrepareBatch(ctx, "INSERT INTO "+table+" ("+strings.Join(names, ", ")+")")
+	statement := "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ")"
+	if s.server.opts.addr.http {
+		n, sent, err := s.server.insertHTTP(ctx, statement, query, settings, b)
+		progress.Store(n)
+		return n, sent, err
+	}
+	batch, err := s.server.conn.PrepareBatch(ctx, statement)
 	if err != nil {
 		return 0, false, fmt.Errorf("beginning the INSERT: %w", err)
 	}

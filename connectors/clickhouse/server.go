@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"strings"
 	"syscall"
 	"time"
@@ -21,6 +22,8 @@ import (
 // server is the connection to one table's servers.
 type server struct {
 	conn driver.Conn
+	// web sends blocks over HTTP, where the URL says so.
+	web  *http.Client
 	opts tableOptions
 	// version is the server's, as major*1000+minor; tokens: it knows
 	// insert_deduplication_token.
@@ -63,11 +66,17 @@ func connect(ctx context.Context, o tableOptions) (*server, error) {
 	if o.addr.tls {
 		co.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
+	if o.addr.http {
+		co.Protocol = ch.HTTP
+	}
 	conn, err := ch.Open(co)
 	if err != nil {
 		return nil, fmt.Errorf("opening connection: %w", err)
 	}
-	s := &server{conn: conn, opts: o}
+	s := &server{conn: conn, opts: o, web: &http.Client{Transport: &http.Transport{
+		DialContext:     (&net.Dialer{Timeout: o.connect}).DialContext,
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: maxConnections, DisableCompression: true,
+	}}}
 	if err := s.probe(ctx); err != nil {
 		conn.Close()
 		return nil, err
@@ -189,6 +198,12 @@ func (s *server) strings(ctx context.Context, query string) (out []string, err e
 // exec runs a statement that gives nothing.
 func (s *server) exec(ctx context.Context, statement string) error {
 	return s.bounded(ctx, func(ctx context.Context) error { return s.conn.Exec(ctx, statement) })
+}
+
+// refusedToConnect reports an error before anything was sent.
+func refusedToConnect(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
 }
 
 // unreachable reports an error of the connection, after which nothing is known

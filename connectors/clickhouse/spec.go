@@ -33,6 +33,12 @@ const (
 	keyConnect     = "connect.timeout"
 	keyRequest     = "request.timeout"
 	keySettings    = "settings.*"
+
+	keyFilter      = "scan.filter"
+	keyRangeColumn = "scan.partition.column"
+	keyRanges      = "scan.partition.num"
+	keyRangeLower  = "scan.partition.lower-bound"
+	keyRangeUpper  = "scan.partition.upper-bound"
 )
 
 // Commit methods.
@@ -61,10 +67,10 @@ type Connector struct {
 // files only.
 func New(fsys vfs.FS, staging string) *Connector {
 	return &Connector{fs: fsys, staging: staging, spec: connector.Spec{
-		Name:        "clickhouse",
-		Summary:     "Tables of a ClickHouse server.",
-		Doc:         strings.TrimSpace(page),
-		Sink:        true,
+		Name:    "clickhouse",
+		Summary: "Tables of a ClickHouse server.",
+		Doc:     strings.TrimSpace(page),
+		Source:  true, Sink: true, Bounded: true,
 		Options:     options(),
 		Changelog:   connector.InsertOnly,
 		Partitioned: true,
@@ -78,9 +84,9 @@ func New(fsys vfs.FS, staging string) *Connector {
 func (c *Connector) Spec() *connector.Spec { return &c.spec }
 
 func options() []connector.Option {
-	return []connector.Option{
+	return append([]connector.Option{
 		{Key: keyURL, Type: connector.OptString, Required: true, Check: checkURL,
-			Doc: "The servers: `clickhouse://host:9000[,host2:9000]`; further ones are replicas, tried in order. `clickhouses://` uses TLS."},
+			Doc: "The servers: `clickhouse://host:9000[,host2:9000]`; further ones are replicas, tried in order. `clickhouses://` uses TLS, `http://host:8123` and `https://` the HTTP protocol."},
 		{Key: keyDatabase, Type: connector.OptString, Default: "default", Doc: "The database."},
 		{Key: keyTable, Type: connector.OptString, Required: true, Doc: "The table. A `Distributed` one is refused: write the tables below it."},
 		{Key: keyUser, Type: connector.OptString, Default: "default", Doc: "The user."},
@@ -104,7 +110,7 @@ func options() []connector.Option {
 		{Key: keyConnect, Type: connector.OptDuration, Default: "10 s", Doc: "How long a connection may take."},
 		{Key: keyRequest, Type: connector.OptDuration, Default: "2 min", Doc: "How long one INSERT may take before its outcome counts as unknown and is looked for."},
 		{Key: keySettings, Type: connector.OptString, Doc: "Settings of the server for each INSERT, e.g. `settings.insert_quorum` = '2'."},
-	}
+	}, scanOptionList()...)
 }
 
 // ownSettings are the settings that the sink itself decides.
@@ -121,6 +127,9 @@ func validate(v connector.Values) error {
 	}
 	if v.Bytes(keyFlushBytes) < 1<<10 || v.Bytes(keyFlushBytes) > 1<<30 {
 		return &connector.OptionError{Key: keyFlushBytes, OnValue: true, Message: "a block has between 1 KB and 1 GB"}
+	}
+	if err := validateScan(v); err != nil {
+		return err
 	}
 	if v.Has(keyCreateOrder) && !v.Bool(keyCreate) {
 		return &connector.OptionError{Key: keyCreateOrder, Message: "'" + keyCreateOrder + "' has no effect without '" + keyCreate + "' = 'true'"}
@@ -142,6 +151,7 @@ func checkURL(s string) error {
 type address struct {
 	hosts []string
 	tls   bool
+	http  bool
 }
 
 func parseURL(s string) (address, error) {
@@ -155,8 +165,10 @@ func parseURL(s string) (address, error) {
 	case "clickhouse", "tcp":
 	case "clickhouses":
 		a.tls, port = true, "9440"
-	case "http", "https":
-		return a, fmt.Errorf("not_yet: the HTTP protocol; use clickhouse://host:9000")
+	case "http":
+		a.http, port = true, "8123"
+	case "https":
+		a.http, a.tls, port = true, true, "8443"
 	default:
 		return a, fmt.Errorf("%q is no protocol of ClickHouse; use clickhouse://host:9000", scheme)
 	}

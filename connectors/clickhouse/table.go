@@ -29,7 +29,9 @@ type definition struct {
 	// full is the engine with its keys and settings, create the whole statement.
 	full, create string
 	partitionKey string
-	columns      []tableColumn
+	// sortingKey is "" where the server does not say.
+	sortingKey string
+	columns    []tableColumn
 	// views are materialized views over it.
 	views int
 	// window is how many blocks the table remembers for deduplication, and
@@ -70,19 +72,22 @@ func (s *server) name() string { return quoteName(s.opts.database) + "." + quote
 
 // describe reads the table's definition.
 func (s *server) describe(ctx context.Context) (*definition, error) {
-	fields, err := s.strings(ctx, "SELECT name FROM system.columns WHERE database = 'system' AND table = 'tables' AND name = 'uuid'")
+	fields, err := s.strings(ctx, "SELECT name FROM system.columns WHERE database = 'system' AND table = 'tables' AND name IN ('uuid', 'sorting_key')")
 	if err != nil {
 		return nil, err
 	}
-	uuid := "''"
-	if len(fields) > 0 {
+	uuid, sorting := "''", "''"
+	if slices.Contains(fields, "uuid") {
 		uuid = "toString(uuid)"
+	}
+	if slices.Contains(fields, "sorting_key") {
+		sorting = "sorting_key"
 	}
 	d := &definition{}
 	found := false
 	err = s.retried(ctx, func(ctx context.Context) error {
 		found = false
-		rows, err := s.conn.Query(ctx, "SELECT "+uuid+", engine, engine_full, create_table_query, partition_key, length(dependencies_table)"+
+		rows, err := s.conn.Query(ctx, "SELECT "+uuid+", engine, engine_full, create_table_query, partition_key, "+sorting+", length(dependencies_table)"+
 			" FROM system.tables WHERE database = "+quoteText(s.opts.database)+" AND name = "+quoteText(s.opts.table))
 		if err != nil {
 			return err
@@ -90,7 +95,7 @@ func (s *server) describe(ctx context.Context) (*definition, error) {
 		defer rows.Close()
 		for rows.Next() {
 			var views uint64
-			if err := rows.Scan(&d.identity, &d.engine, &d.full, &d.create, &d.partitionKey, &views); err != nil {
+			if err := rows.Scan(&d.identity, &d.engine, &d.full, &d.create, &d.partitionKey, &d.sortingKey, &views); err != nil {
 				return err
 			}
 			d.views, found = int(views), true

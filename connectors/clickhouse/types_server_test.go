@@ -76,6 +76,23 @@ func roundTrip(t *testing.T, epoch uint64, c typeCase) {
 	if want := strings.Join(c.text, "\n"); got != want {
 		t.Errorf("the server has\n%s\nwant\n%s", got, want)
 	}
+	// And back, by both protocols.
+	want := &b.Cols[1]
+	if c.back != nil {
+		want = vec(t, c.sql, c.back...)
+	}
+	table.PrimaryKey = []int{0}
+	for _, url := range []string{shared.URL(), shared.WebURL()} {
+		back := readTable(t, table, map[string]string{"table-name": name, "url": url}, []int{1})
+		if back.Len != len(c.good) {
+			t.Fatalf("%s: %d rows were read, want %d", url, back.Len, len(c.good))
+		}
+		for i := range back.Len {
+			if v := &back.Cols[0]; v.HasDeepErrs() || v.IsNull(i) != want.IsNull(i) || !v.IsNull(i) && !batch.ValueEqual(v, i, want, i) {
+				t.Errorf("%s: row %d was read as %s (%v), want %s", url, i, v.Text(i), v.DeepErr(i), want.Text(i))
+			}
+		}
+	}
 }
 
 // publishRows takes rows through the whole cycle.

@@ -124,15 +124,25 @@ func (w *suiteWorld) Visible(t testing.TB) []int64 {
 	return ids
 }
 
+// protocols are the server's addresses by protocol.
+func protocols() map[string]string {
+	return map[string]string{"native": shared.URL(), "http": shared.WebURL()}
+}
+
 func TestAcceptance(t *testing.T) {
 	for name, ddl := range map[string]string{
 		"token":  "ALTER TABLE %s MODIFY SETTING non_replicated_deduplication_window = 1000",
 		"column": "ALTER TABLE %s ADD COLUMN _mr_artifact LowCardinality(String)",
 	} {
-		t.Run(name, func(t *testing.T) {
-			conntest.RunSink(t, func(t testing.TB) conntest.World {
-				return newSuiteWorld(t, ddl, map[string]string{keyMethod: name})
+		for protocol, url := range protocols() {
+			if protocol == "http" && name != "token" {
+				continue
+			}
+			t.Run(name+"/"+protocol, func(t *testing.T) {
+				conntest.RunSink(t, func(t testing.TB) conntest.World {
+					return newSuiteWorld(t, ddl, map[string]string{keyMethod: name, "url": url})
+				})
 			})
-		})
+		}
 	}
 }

@@ -47,8 +47,8 @@ const clickHouseConfig = `<clickhouse>
 // when a connection of a client is reset, which the proxy keeps from it.
 type ClickHouse struct {
 	*Process
-	// Proxy is where clients connect.
-	Proxy *Proxy
+	// Proxy is where clients connect, Web where they do so by HTTP.
+	Proxy, Web *Proxy
 	tcp   string
 	http  string
 }
@@ -94,6 +94,10 @@ func StartClickHouse(ctx context.Context, dir string) (*ClickHouse, error) {
 		c.Kill()
 		return nil, err
 	}
+	if c.Web, err = StartProxy(strings.TrimPrefix(c.http, "http://")); err != nil {
+		c.Close()
+		return nil, err
+	}
 	return c, nil
 }
 
@@ -104,6 +108,9 @@ func (c *ClickHouse) ping(ctx context.Context) error {
 
 // URL is the server's address in the form of option `url`.
 func (c *ClickHouse) URL() string { return "clickhouse://" + c.Proxy.Addr() }
+
+// WebURL is the server's address for the HTTP protocol.
+func (c *ClickHouse) WebURL() string { return "http://" + c.Web.Addr() }
 
 // Direct is the server's own address, past the proxy: for measurements.
 func (c *ClickHouse) Direct() string { return c.tcp }
@@ -150,5 +157,8 @@ func (c *ClickHouse) get(ctx context.Context, path, body string) (string, error)
 // Close ends the server and its proxy.
 func (c *ClickHouse) Close() {
 	_ = c.Proxy.Close()
+	if c.Web != nil {
+		_ = c.Web.Close()
+	}
 	c.Kill()
 }
