@@ -49,8 +49,8 @@ type ClickHouse struct {
 	*Process
 	// Proxy is where clients connect, Web where they do so by HTTP.
 	Proxy, Web *Proxy
-	tcp   string
-	http  string
+	tcp        string
+	http       string
 }
 
 // StartClickHouse starts a server whose data lie in dir. User default has no
