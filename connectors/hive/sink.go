@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/millrace/millrace/connectors/filesystem"
@@ -85,18 +84,14 @@ func (s *Sink) open(ctx context.Context, c *Connector, t *connector.Table) error
 		}
 	}
 	s.location = normal(there.Storage.Location)
-	want, err := locationOf(s.opts.path)
+	if err := s.opts.checkPath(there, s.location); err != nil {
+		return err
+	}
+	ft, err := fileTable(c, t, s.location, stored{format: formatFiles})
 	if err != nil {
 		return err
 	}
-	if want != "" && want != s.location {
-		return &connector.OptionError{Key: keyPath, OnValue: true,
-			Message: fmt.Sprintf("table %s.%s of the metastore lies at %s, not at %s", there.Database, there.Name, there.Storage.Location, s.opts.path)}
-	}
-	ft, err := s.fileTable(c, t)
-	if err != nil {
-		return err
-	}
+	lowerColumns(ft)
 	files, err := c.files.OpenSink(ctx, ft, s.owner)
 	if err != nil {
 		return err
@@ -114,13 +109,14 @@ func (s *Sink) open(ctx context.Context, c *Connector, t *connector.Table) error
 // find gives the table, after creating it if that is asked for.
 func (s *Sink) find(ctx context.Context, t *connector.Table) (*metastore.Table, error) {
 	db, name := s.opts.database, s.opts.table
-	there, err := s.client.Table(ctx, db, name)
-	if err == nil || !errors.Is(err, metastore.ErrNoSuchObject) {
-		return there, wrap(err, "looking up table %s.%s", db, name)
+	there, err := lookUp(ctx, s.client, s.opts)
+	var absent *connector.OptionError
+	if err == nil || !errors.As(err, &absent) {
+		return there, err
 	}
 	if !s.opts.create {
-		return nil, &connector.OptionError{Key: keyTable, OnValue: true,
-			Message: fmt.Sprintf("the metastore has no table %s.%s", db, name), Hint: "'" + keyCreate + "' = 'true' creates it"}
+		absent.Hint = "'" + keyCreate + "' = 'true' creates it"
+		return nil, absent
 	}
 	location, err := locationOf(s.opts.path)
 	if err != nil {
@@ -146,52 +142,6 @@ func wrap(err error, format string, args ...any) error {
 		return nil
 	}
 	return fmt.Errorf(format+": %w", append(args, err)...)
-}
-
-// fileTable is the table as connector filesystem sees it: its directory, names
-// in lower case, and the options that it knows.
-func (s *Sink) fileTable(c *Connector, t *connector.Table) (*connector.Table, error) {
-	path, err := filePath(s.location)
-	if err != nil {
-		return nil, err
-	}
-	spec := c.files.Spec()
-	known := map[string]bool{}
-	families := []string{}
-	for _, k := range spec.Keys("parquet") {
-		if prefix, ok := strings.CutSuffix(k, "*"); ok {
-			families = append(families, prefix)
-		}
-		known[k] = true
-	}
-	with := map[string]string{}
-	for k, v := range t.Options.Family("") {
-		ok := known[k]
-		for _, f := range families {
-			ok = ok || strings.HasPrefix(k, f)
-		}
-		if ok {
-			with[k] = v
-		}
-	}
-	with["connector"], with["format"], with[keyPath] = spec.Name, "parquet", path
-	delete(with, keyPolicy)
-	if s.opts.register || s.opts.success {
-		with[keyPolicy] = "success-file" // it decides when; CommitPartitions below, what
-	}
-	values, errs := spec.Resolve(with)
-	if len(errs) > 0 {
-		return nil, errs[0]
-	}
-	ft := *t
-	ft.Options = values
-	ft.Columns = make([]connector.Column, len(t.Columns))
-	for i, col := range t.Columns {
-		col.Name = strings.ToLower(col.Name)
-		col.Type = lowerNames(col.Type)
-		ft.Columns[i] = col
-	}
-	return &ft, nil
 }
 
 // Close implements connector.Sink.

@@ -60,6 +60,7 @@ type catalog interface {
 	CreateTable(ctx context.Context, t *metastore.Table) error
 	AlterTable(ctx context.Context, t *metastore.Table, cascade bool) error
 	Partitions(ctx context.Context, database, table string, names []string) ([]*metastore.Partition, error)
+	PartitionNames(ctx context.Context, database, table string) ([]string, error)
 	AddPartitions(ctx context.Context, database, table string, parts []*metastore.Partition) ([]*metastore.Partition, error)
 	AlterPartitions(ctx context.Context, database, table string, parts []*metastore.Partition) error
 	Close() error
@@ -84,7 +85,10 @@ func New(files *filesystem.Connector) *Connector {
 		Name:          "hive",
 		Summary:       "Tables of a Hive Metastore, as Parquet files.",
 		Doc:           doc,
+		Source:        true,
 		Sink:          true,
+		Bounded:       true,
+		Metadata:      files.Spec().Metadata,
 		Options:       options(files.Spec().Options),
 		Formats:       []connector.FormatSpec{parquetfmt.Spec()},
 		DefaultFormat: "parquet",

@@ -79,9 +79,10 @@ func newTable(o *tableOptions, s schema, comment, location string) *metastore.Ta
 	return t
 }
 
-// MismatchError says why a table of the metastore cannot be written.
+// MismatchError says why a table of the metastore cannot be written, or read.
 type MismatchError struct {
 	Database, Table string
+	Reading         bool
 	// Differences are sentences, one a column or property.
 	Differences []string
 	// Hint is what to do, or "".
@@ -89,7 +90,11 @@ type MismatchError struct {
 }
 
 func (e *MismatchError) Error() string {
-	s := fmt.Sprintf("table %s.%s of the metastore cannot be written: %s", e.Database, e.Table, strings.Join(e.Differences, "; "))
+	done := "written"
+	if e.Reading {
+		done = "read"
+	}
+	s := fmt.Sprintf("table %s.%s of the metastore cannot be %s: %s", e.Database, e.Table, done, strings.Join(e.Differences, "; "))
 	if e.Hint != "" {
 		s += " (" + e.Hint + ")"
 	}
@@ -98,32 +103,10 @@ func (e *MismatchError) Error() string {
 
 // writable checks that a table is one of plain Parquet files.
 func writable(t *metastore.Table) []string {
-	var out []string
+	out := foreign(t)
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	if t.Type != "" && t.Type != "MANAGED_TABLE" && t.Type != "EXTERNAL_TABLE" {
-		add("it is a %s", t.Type)
-		return out
-	}
-	if kind := t.Parameters["table_type"]; kind != "" {
-		add("it is a table of %s, which has its own list of files", kind)
-		return out
-	}
-	if t.Parameters["storage_handler"] != "" {
-		add("its data lies with the storage handler %s", t.Parameters["storage_handler"])
-		return out
-	}
-	if strings.EqualFold(t.Parameters["transactional"], "true") {
-		add("it is transactional (ACID): only Hive writes its files; create it with TBLPROPERTIES ('transactional'='false')")
-	}
-	if p := t.Parameters["spark.sql.sources.provider"]; p != "" && !strings.EqualFold(p, "parquet") && !strings.EqualFold(p, "hive") {
-		add("it is a table of Spark's provider %s", p)
-	}
-	switch serde := t.Storage.SerDe; {
-	case serde == parquetSerDe:
-	case strings.Contains(strings.ToLower(serde), ".orc"):
-		add("it is stored as ORC (not_yet: no maintained ORC writer exists for Go; create it STORED AS PARQUET)")
-	default:
-		add("its SerDe is %s (only %s, STORED AS PARQUET)", serde, parquetSerDe)
+	if t.Storage.SerDe != parquetSerDe && len(out) == 0 {
+		out = append(out, refusedSerDe(t.Storage.SerDe, "written"))
 	}
 	if t.Storage.Buckets > 0 {
 		add("it is bucketed by %s (not_yet)", strings.Join(t.Storage.BucketColumns, ", "))
@@ -131,12 +114,7 @@ func writable(t *metastore.Table) []string {
 	if t.Storage.Sorted() {
 		add("it is declared to be sorted (not_yet)")
 	}
-	for _, m := range []map[string]string{t.Parameters, t.Storage.SerDeParameters} {
-		if strings.EqualFold(m["parquet.column.index.access"], "true") {
-			add("it reads columns by position ('parquet.column.index.access'), files are written by name")
-		}
-	}
-	return out
+	return append(out, byPosition(&t.Storage, t.Parameters)...)
 }
 
 // change is how a table differs from what is to be written.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -166,6 +167,17 @@ func (f *fakeCatalog) AlterPartitions(_ context.Context, db, table string, parts
 	})
 }
 
+func (f *fakeCatalog) PartitionNames(_ context.Context, db, table string) (names []string, err error) {
+	err = f.do("names", func() error {
+		for n := range f.parts[table] {
+			names = append(names, n)
+		}
+		slices.Sort(names)
+		return nil
+	})
+	return names, err
+}
+
 func (f *fakeCatalog) Close() error { return nil }
 
 // params are a partition's properties, nil when it is not there.
@@ -241,6 +253,13 @@ func readDir(t testing.TB, fsys vfs.FS, dir string, cols []connector.Column, key
 		t.Fatal(err)
 	}
 	defer s.Close()
+	return readAll(t, s, nil)
+}
+
+// readAll reads the columns of a source.
+func readAll(t testing.TB, s connector.Source, columns []int) []*batch.Batch {
+	t.Helper()
+	ctx := context.Background()
 	parts, err := s.Partitions(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -257,7 +276,7 @@ func readDir(t testing.TB, fsys vfs.FS, dir string, cols []connector.Column, key
 	for i := range parts {
 		splits = append(splits, connector.Split{Number: int32(i), From: from[i], End: ends[i]})
 	}
-	r, err := s.Open(ctx, splits, nil, func() {})
+	r, err := s.Open(ctx, splits, columns, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

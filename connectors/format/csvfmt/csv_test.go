@@ -236,3 +236,18 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// TestFieldCount: lines of another number of fields, as text tables of Hive have
+// them after a column was added or dropped.
+func TestFieldCount(t *testing.T) {
+	fields := []types.Field{field("a", types.NewInt()), field("b", types.NewString()), field("c", types.NewInt())}
+	rows, notes, _, _ := decode(t, fields, options(keyFieldCount, "true", keyDelimiter, `\u0001`, keyDisableQuote, "true", keyNull, `\N`),
+		"1\x01x\x013", "2", "3\x01\"y\x014\x015\x016", "\\N\x01\\N")
+	want := `{"a":1,"b":"x","c":3} {"a":2,"b":null,"c":null} {"a":3,"b":"\"y","c":4} {"a":null,"b":null,"c":null}`
+	if got := strings.Join(rows, " "); got != want || len(notes) != 0 {
+		t.Errorf("got %s, notes %v, want %s", got, notes, want)
+	}
+	if _, notes, _, _ := decode(t, fields, nil, "1,x", "1,x,3,4"); len(notes) != 2 {
+		t.Errorf("without the option: %v", notes)
+	}
+}

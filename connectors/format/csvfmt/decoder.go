@@ -146,7 +146,7 @@ func (d *Decoder) line(b []byte, p int) (int, *fault) {
 	if n == len(d.columns) {
 		return p, nil
 	}
-	if !d.policy.Nulls() {
+	if !d.policy.Nulls() && !d.anyCount {
 		return 0, &fault{start, fmt.Sprintf("the line has %d fields, the table %d columns", n, len(d.columns))}
 	}
 	for ; n < len(d.columns); n++ {

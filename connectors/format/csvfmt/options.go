@@ -16,6 +16,7 @@ const (
 	keyNull         = "csv.null-literal"
 	keyComments     = "csv.allow-comments"
 	keyElement      = "csv.array-element-delimiter"
+	keyFieldCount   = "csv.ignore-field-count"
 )
 
 // Format is the format `csv`.
@@ -44,6 +45,8 @@ func (Format) Spec() connector.FormatSpec {
 				Doc: "Lines that begin with # are passed over."},
 			connector.Option{Key: keyElement, Type: connector.OptString, Default: ";",
 				Doc: "The text between the elements of an ARRAY."},
+			connector.Option{Key: keyFieldCount, Type: connector.OptBool, Default: "false",
+				Doc: "A line with fewer fields than columns gives NULL for the last ones, and fields beyond the columns are passed over, as Hive reads text. Otherwise such a line is malformed."},
 		),
 		Validate: func(v connector.Values) error {
 			o := format.FromValues(v, "")
@@ -82,6 +85,7 @@ type settings struct {
 	hasNull                  bool
 	comments                 bool
 	element                  string
+	anyCount                 bool
 }
 
 func parseSettings(o format.Options) (s settings, err error) {
@@ -116,6 +120,12 @@ func parseSettings(o format.Options) (s settings, err error) {
 		s.comments = v == "true"
 	default:
 		return s, format.BadValue(keyComments, v, "true or false")
+	}
+	switch v := o.Value(keyFieldCount, "false"); v {
+	case "true", "false":
+		s.anyCount = v == "true"
+	default:
+		return s, format.BadValue(keyFieldCount, v, "true or false")
 	}
 	if o != nil {
 		s.null, s.hasNull = o(keyNull)
