@@ -1,5 +1,6 @@
 // Package hive is the connector `hive`: tables of a Hive Metastore, written as
-// Parquet files exactly once and read by Hive, Spark, Trino and DuckDB.
+// Parquet files exactly once and read by Hive, Spark, Trino and DuckDB; and read
+// here, whoever wrote them.
 //
 // Its files are those of connectors/filesystem, on the same filesystems and by
 // the same protocol: this package maps a table of the metastore to a table
@@ -25,6 +26,14 @@
 //
 // Each step can be repeated; after a lost reply or a crash all are. Late rows
 // are one more file, and the steps once more.
+//
+// # Reading
+//
+//	partition names -> those that the query wants -> their directories -> files
+//
+// A source is connector filesystem's over the directories of partitions, which may
+// lie anywhere; values of partition columns come from the metastore, not from
+// paths. Columns must hold all that the table's columns can hold.
 //
 // # Invariants
 //

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -183,6 +184,20 @@ func registration(t *testing.T, l *lake) {
 	announce(t, s, writeBatch(t, s, 3, 0, b)...)
 	w.wantPartitions(t, map[string]int{"dt=2024-05-01": 8, "dt=2024-05-02": 7,
 		"dt=__HIVE_DEFAULT_PARTITION__": 2, "dt=null": 1, "dt=a%3Ab%2Fc %2520%3D%3F": 1, "dt=数据": 1})
+	// The same through the metastore: all but the partitions that nobody registered.
+	src, err := w.conn.OpenSource(context.Background(), w.table(conntest.Columns(), []int{2}, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	n := map[string]int{}
+	for _, row := range rowsOf(t, readAll(t, src, []int{2})) {
+		n[row]++
+	}
+	want := map[string]int{`{"dt":"2024-05-01"}`: 8, `{"dt":"2024-05-02"}`: 7, `{"dt":null}`: 2, `{"dt":"null"}`: 1, `{"dt":"a:b/c %20=?"}`: 1, `{"dt":"数据"}`: 1}
+	if !maps.Equal(n, want) {
+		t.Errorf("the source reads %v, want %v", n, want)
+	}
 	if p := w.partition(t, "dt=a%3Ab%2Fc %2520%3D%3F"); p != nil && p.Values[0] != "a:b/c %20=?" {
 		t.Errorf("the metastore has the value %q", p.Values[0])
 	}

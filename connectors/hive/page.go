@@ -1,7 +1,7 @@
 package hive
 
 // doc is the page's text before the options.
-const doc = "The table is looked up in the metastore, or created there, as an external one, with `'sink.create-table' = 'true'`. " +
+const doc = "Written, the table is looked up in the metastore, or created there, as an external one, with `'sink.create-table' = 'true'`. " +
 	"Files are written into its directory, local or on `hdfs://`, as connector `filesystem` does; when a partition is complete it is registered in the metastore with its statistics (`numFiles`, `totalSize`, `numRows`), and then a `_SUCCESS` file is written into it. " +
 	"Each step can be repeated, so that a crash, a lost answer or a metastore that is away delays a partition and loses nothing.\n\n" +
 	"```sql\n" +
@@ -31,7 +31,18 @@ const doc = "The table is looked up in the metastore, or created there, as an ex
 	"| TIME, INTERVAL | refused | |\n\n" +
 	"Timestamps are INT64, which Hive reads from version 4 on, and Spark, Trino and DuckDB do: `'parquet.write.int64.timestamp' = 'false'` writes INT96 for older ones. " +
 	"After a column was widened Hive reads the older files right; Spark before 4 fails on them, unless it uses Hive's reader: `spark.sql.hive.convertMetastoreParquet=false`.\n\n" +
-	"Refused, with the reason: tables that are transactional, bucketed, sorted, views, of Iceberg, Hudi or Delta, stored as text or ORC (there is no maintained ORC writer for Go), or that read Parquet by position.\n\n" +
+	"Refused, with the reason: tables that are transactional, bucketed, sorted, views, of Iceberg, Hudi or Delta, stored as text or ORC (there is no maintained ORC library for Go), or that read Parquet by position.\n\n" +
+	"### Reading\n\n" +
+	"A table that is read is bounded: the partitions that are registered when the job starts, wherever the metastore says they lie, and the files in them; a file is pinned to its length and time, and a row group of a Parquet file is a split. Directories that are not registered are not seen, and a registered one that does not exist is empty. " +
+	"The table here names the columns that it wants, under any case and in any order, and all partition columns (`PARTITIONED BY`), which may be text, integers, BOOLEAN or DATE. " +
+	"Conditions on partition columns (`dt >= '2024-05-01' AND hr IN (7, 8)`) say which partitions are asked for and read; `EXPLAIN` shows them at the scan as `partitions=`.\n\n" +
+	"| stored as | read |\n|---|---|\n" +
+	"| Parquet, by Hive, Spark or Millrace | by name; SNAPPY, ZSTD, GZIP, dictionaries, INT96. A column that a file does not have is NULL, one that is narrower in it is widened |\n" +
+	"| delimited text (LazySimpleSerDe) | by position in the metastore's order; the table's delimiters and NULL text; fields that a line lacks are NULL, more are passed over. Scalars and arrays of them. Where Hive makes a value NULL that is none of its type, the row goes to the dead letter. Empty lines are passed over |\n" +
+	"| JSON (JsonSerDe) | by the names as spelled here |\n" +
+	"| ORC, Avro, SequenceFile, RCFile, CSV (OpenCSVSerde), escaped fields, header lines, compressed text | refused by name |\n\n" +
+	"A column here must hold every value of the column there: BIGINT reads `int`, STRING reads `varchar(10)`, not the other way round; TIMESTAMP and TIMESTAMP_LTZ read `timestamp`. " +
+	"Views, transactional tables, and those of Iceberg, Hudi or Delta are refused, and so is a partition that is stored in another way than its table.\n\n" +
 	"### What happens on a failure\n\n" +
 	"| what | then |\n|---|---|\n" +
 	"| the metastore is away, hangs, or loses an answer | files go on being committed; a call that may have been carried out is looked up before it is made again; announcements are tried again after 0.2 s to 15 s. Only a start needs the metastore. A bounded run waits for five minutes, then ends with the error |\n" +
@@ -41,4 +52,4 @@ const doc = "The table is looked up in the metastore, or created there, as an ex
 	"| the job is killed at any step | the next start does what is left: no file twice, no partition twice |\n" +
 	"| another job owns the directory | refused, with `--adopt` as the way out |\n\n" +
 	"NULL and the empty text as a partition's value are `__HIVE_DEFAULT_PARTITION__`. A partition carries `millrace.job` and `millrace.epoch`: a process of an earlier epoch cannot alter it any more. Partitions are never dropped, and locations never changed.\n\n" +
-	"Not yet: reading (use connector `filesystem` on the table's directory), Kerberos, tables in text formats, custom commit policies."
+	"Not yet: Kerberos, writing text formats, custom commit policies."

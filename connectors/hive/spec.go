@@ -83,7 +83,7 @@ func New(files *filesystem.Connector) *Connector {
 		dial: func(o metastore.Options) catalog { return metastore.New(o) }}
 	c.spec = connector.Spec{
 		Name:          "hive",
-		Summary:       "Tables of a Hive Metastore, as Parquet files.",
+		Summary:       "Tables of a Hive Metastore: written as Parquet files, read as Parquet, text or JSON.",
 		Doc:           doc,
 		Source:        true,
 		Sink:          true,
