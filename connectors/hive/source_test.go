@@ -257,4 +257,3 @@ func TestTypesThatAreRead(t *testing.T) {
 		}
 	}
 }
-
