@@ -201,7 +201,8 @@ func (s *SessionAssign) HoldMillis() int64 { return s.Lateness + s.Window.Size }
 
 // Rank gives the first N rows of each key by Order: of every window, when it is
 // over, where Window is Given; else of bounded input. Output columns: the input's,
-// then, with Number, the row's number from 1 (BIGINT).
+// then, with Number, the row's number from 1 (BIGINT). With Changes, without windows,
+// it gives them from the first row on, and takes back what comes to stand behind.
 type Rank struct {
 	// Window is Given; of kind Tumble with no size: there is none.
 	Window Window
@@ -209,7 +210,14 @@ type Rank struct {
 	Order  []SortKey
 	N      int64
 	Number bool
-	Late   LateRows
+	// Latest: of rows that are equal by Order the last one comes first.
+	Latest  bool
+	Changes bool
+	// Retracts: rows of the input may take earlier ones back.
+	Retracts bool
+	// TTL is how long, in ms, a row is kept; 0: for good.
+	TTL  int64
+	Late LateRows
 }
 
 // FirstRow gives the first row of each key by row time, when no earlier one can

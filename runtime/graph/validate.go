@@ -293,7 +293,7 @@ func (v *validator) ranked(op Op) error {
 			if err := v.window(op.Window, -1, in); err != nil {
 				return err
 			}
-		} else if !v.job.Bounded {
+		} else if !v.job.Bounded && !op.Changes {
 			return v.fault("needs bounded input or windows")
 		}
 		order = op.Order

@@ -54,7 +54,11 @@ func (t *task) add(id graph.NodeID) error {
 	case *graph.SessionAssign:
 		k, err = operator.NewSessionAssign(op, in, n.Schema)
 	case *graph.Rank:
-		k, err = operator.NewRank(op, in, n.Schema)
+		if op.Changes {
+			k, err = operator.NewTopN(op, in, n.Schema)
+		} else {
+			k, err = operator.NewRank(op, in, n.Schema)
+		}
 	case *graph.FirstRow:
 		k, err = operator.NewFirstRow(op, in, n.Schema)
 	case *graph.Over:

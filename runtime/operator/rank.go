@@ -46,6 +46,7 @@ func NewRank(op *graph.Rank, in, out *batch.Schema) (*Rank, error) {
 	for _, f := range in.Fields {
 		r.types = append(r.types, f.Type)
 	}
+	r.order.latest = op.Latest
 	n := len(in.Fields)
 	if op.Number {
 		n++

@@ -16,6 +16,8 @@ import (
 type rowOrder struct {
 	keys  []graph.SortKey
 	place order
+	// latest: of rows that are equal by the columns the last one comes first.
+	latest bool
 }
 
 func newRowOrder(keys []graph.SortKey) *rowOrder {
@@ -29,7 +31,13 @@ func (o *rowOrder) start(in *KeyedRows) { o.place.positions(in) }
 // the columns.
 func (o *rowOrder) key(in *KeyedRows, row int) (key []byte, peers int) {
 	k := appendSortKeys(nil, o.keys, in.Batch, row)
-	return o.place.appendKey(k, in, nil, row), len(k)
+	key = o.place.appendKey(k, in, nil, row)
+	if o.latest {
+		for i := len(k); i < len(key); i++ {
+			key[i] ^= 0xff
+		}
+	}
+	return key, len(k)
 }
 
 // appendSortKeys appends what compares as ORDER BY says.

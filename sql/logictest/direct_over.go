@@ -141,6 +141,13 @@ func (r *run) rank(n *graph.Node, op *graph.Rank) (*collected, error) {
 	}
 	out := newCollected(n.Schema)
 	for _, rows := range x.keys {
+		if op.Latest {
+			k := 1
+			for k < len(rows) && r.compare(x.in, op.Order, rows[0], rows[k]) == 0 {
+				k++
+			}
+			slices.Reverse(rows[:k])
+		}
 		for i, row := range rows[:min(int64(len(rows)), op.N)] {
 			out.copyRow(x.in, row)
 			if op.Number {

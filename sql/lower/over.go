@@ -77,7 +77,10 @@ func (l *lowerer) rank(n *plan.Rank, in *lowered) (*lowered, error) {
 		op := &graph.FirstRow{Time: order[0].Column, Keys: keys, Number: n.Number, Late: l.late(l.target)}
 		return l.add(op, cols, l.pathOf(n.StatePath()), ex.id), nil
 	}
-	op := &graph.Rank{Keys: keys, Order: order, N: n.N, Number: n.Number, Late: l.late(l.target)}
+	op := &graph.Rank{Keys: keys, Order: order, N: n.N, Number: n.Number, Latest: n.Latest, Late: l.late(l.target)}
+	if op.Changes = n.Changes; op.Changes {
+		op.Retracts = plan.ChangelogOf(n.Input).By != nil
+	}
 	if n.Given != nil {
 		bounds, err := ordinals([]int{n.Given.Start, n.Given.End}, in)
 		if err != nil {

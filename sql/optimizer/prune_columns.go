@@ -244,7 +244,11 @@ func pruneRank(n *plan.Rank, need idSet) plan.Node {
 	}
 	c := *n
 	c.Input = prune(n.Input, below)
-	c.Cols = slices.Clone(c.Input.Columns())
+	c.Cols = nil
+	for _, col := range c.Input.Columns() {
+		old, _ := plan.ColumnByID(n.Cols, col.ID)
+		c.Cols = append(c.Cols, *old)
+	}
 	if n.Number {
 		number := n.Cols[len(n.Cols)-1]
 		if c.Number = need[number.ID]; c.Number {

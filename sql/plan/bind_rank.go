@@ -1,10 +1,10 @@
 package plan
 
 import (
-	"github.com/millrace/millrace/runtime/connector"
+	"slices"
+
 	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/expr/fn"
-	"github.com/millrace/millrace/sql/diag"
 )
 
 // rankFilter makes a Rank of an Over that numbers rows and of the condition above it
@@ -44,11 +44,7 @@ func (b *Binder) rankFilter(n Node, conds []expr.Expr) (Node, []expr.Expr) {
 	if limit < 1 {
 		return rebuild(n, projects), conds
 	}
-	r := b.rank(over, limit)
-	if r == nil {
-		return rebuild(n, projects), conds
-	}
-	return rebuild(r, projects), rest
+	return rebuild(b.rank(over, limit), projects), rest
 }
 
 // rebuild puts projections back on a node.
@@ -101,8 +97,8 @@ func refersTo(e expr.Expr, id int) bool {
 	return ok && c.Index == id
 }
 
-// rank is the first rows of a numbered table; nil where that would change rows that
-// have been given, which was reported.
+// rank is the first rows of a numbered table: of a stream without windows such that
+// change.
 func (b *Binder) rank(over *Over, n int64) *Rank {
 	in := over.Input.Columns()
 	r := &Rank{Input: over.Input, Order: over.Order, N: n, Number: true, Cols: over.Cols, Path: over.Path, Span: over.Span}
@@ -119,33 +115,26 @@ func (b *Binder) rank(over *Over, n int64) *Rank {
 			end, given.End = c.Window, id
 		}
 	}
+	changing := !b.Batch && ChangelogOf(over.Input).By != nil
+	if n == 1 && len(r.Order) == 1 && r.Order[0].Desc {
+		if c, ok := ColumnByID(in, r.Order[0].ID); ok {
+			r.Latest = c.RowTime
+		}
+	}
 	switch {
-	case start != nil && end != nil && start.Window == end.Window && (b.Batch || b.declaring || start.Window.RowTime):
+	case start != nil && end != nil && start.Window == end.Window && (b.Batch || b.declaring || start.Window.RowTime) && !changing:
 		r.Window, r.Given = start.Window, given
-		return r
 	case b.Batch || b.declaring:
 		r.Keys = over.Keys
-		return r
-	case over.Time >= 0 && n == 1:
+	case over.Time >= 0 && n == 1 && !changing:
 		r.Keys, r.First = over.Keys, true
-		return r
+	default:
+		r.Keys, r.Changes = over.Keys, true
+		r.Cols = slices.Clone(over.Cols)
+		for i := range r.Cols {
+			// The rows come in no order in time.
+			r.Cols[i].RowTime, r.Cols[i].Window = false, nil
+		}
 	}
-	what := "Top-N without a window"
-	if n == 1 {
-		what = "keeping the last row of a key"
-	}
-	if b.sink != nil && b.sink.Spec != nil && b.sink.Spec.Changelog == connector.InsertOnly {
-		b.errorf(diag.CodeUpdatingIntoAppend, over.Span, "%s updates rows it has already given, and table %q (connector %q) only takes new ones",
-			what, b.sink.Name, b.sink.Spec.Name).
-			WithNote(b.sink.Span, "the table is declared here").
-			WithHelp("PARTITION BY window_start, window_end as well: the rows of a window come once, when it is over").
-			WithHelp("or ORDER BY the row time, ascending, with = 1: the first row of a key never changes").
-			WithHelp("where the input ends, SET 'execution.runtime-mode' = 'batch'")
-	} else {
-		b.notYet(over.Span, what+" in streaming mode").
-			WithHelp("PARTITION BY window_start, window_end as well: the rows of a window come once, when it is over").
-			WithHelp("where the input ends, SET 'execution.runtime-mode' = 'batch'")
-	}
-	over.Refuse = ""
-	return nil
+	return r
 }

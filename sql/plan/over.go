@@ -57,9 +57,12 @@ type Rank struct {
 	First bool
 	// Changes: in a stream, without a window or row time.
 	Changes bool
-	Cols    []Column
-	Path    string
-	Span    diag.Span
+	// Latest: of rows that are equal by Order the last one comes first: where the last
+	// row by row time is kept, as in Flink.
+	Latest bool
+	Cols   []Column
+	Path   string
+	Span   diag.Span
 }
 
 // Columns implements Node.
