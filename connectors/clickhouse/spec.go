@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace/millrace/connectors/partialcache"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/vfs"
 )
@@ -70,7 +71,7 @@ func New(fsys vfs.FS, staging string) *Connector {
 		Name:    "clickhouse",
 		Summary: "Tables of a ClickHouse server.",
 		Doc:     strings.TrimSpace(page),
-		Source:  true, Sink: true, Bounded: true,
+		Source:  true, Sink: true, Lookup: true, Bounded: true,
 		Options:     options(),
 		Changelog:   connector.InsertOnly,
 		Partitioned: true,
@@ -110,7 +111,7 @@ func options() []connector.Option {
 		{Key: keyConnect, Type: connector.OptDuration, Default: "10 s", Doc: "How long a connection may take."},
 		{Key: keyRequest, Type: connector.OptDuration, Default: "2 min", Doc: "How long one INSERT may take before its outcome counts as unknown and is looked for."},
 		{Key: keySettings, Type: connector.OptString, Doc: "Settings of the server for each INSERT, e.g. `settings.insert_quorum` = '2'."},
-	}, scanOptionList()...)
+	}, append(scanOptionList(), partialcache.SpecOptions()...)...)
 }
 
 // ownSettings are the settings that the sink itself decides.
@@ -128,8 +129,10 @@ func validate(v connector.Values) error {
 	if v.Bytes(keyFlushBytes) < 1<<10 || v.Bytes(keyFlushBytes) > 1<<30 {
 		return &connector.OptionError{Key: keyFlushBytes, OnValue: true, Message: "a block has between 1 KB and 1 GB"}
 	}
-	if err := validateScan(v); err != nil {
-		return err
+	for _, check := range []func(connector.Values) error{validateScan, partialcache.Validate} {
+		if err := check(v); err != nil {
+			return err
+		}
 	}
 	if v.Has(keyCreateOrder) && !v.Bool(keyCreate) {
 		return &connector.OptionError{Key: keyCreateOrder, Message: "'" + keyCreateOrder + "' has no effect without '" + keyCreate + "' = 'true'"}

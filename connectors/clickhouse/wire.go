@@ -234,6 +234,9 @@ func (w *wireConn) next(cols []*readColumn, vecs []batch.Vec) (int, error) {
 				rows, err = readBlock(w.r, cols, vecs)
 			}
 			w.r.DisableCompression()
+			if err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
 			if err != nil || rows > 0 {
 				return rows, err
 			}
@@ -260,9 +263,12 @@ func (w *wireConn) close() {
 	w.conn.Close()
 }
 
-// readBlock decodes the columns of one block.
+// readBlock decodes the columns of one block; io.EOF when nothing comes.
 func readBlock(r *chproto.Reader, cols []*readColumn, vecs []batch.Vec) (int, error) {
 	columns, err := r.UVarInt()
+	if errors.Is(err, io.EOF) {
+		return 0, io.EOF
+	}
 	if err != nil {
 		return 0, err
 	}

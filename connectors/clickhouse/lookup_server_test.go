@@ -1,0 +1,120 @@
+//go:build services
+
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/types"
+	"github.com/millrace/millrace/storage/vfs"
+)
+
+// found looks keys up and gives the texts of the rows of each.
+func found(t *testing.T, l connector.Lookup, cols ...*batch.Vec) [][]string {
+	t.Helper()
+	keys := &connector.LookupKeys{Hashes: make([]uint64, cols[0].Len)}
+	for _, c := range cols {
+		keys.Cols = append(keys.Cols, *c)
+	}
+	batch.HashRows(keys.Hashes, cols, nil)
+	var f connector.Found
+	if err := l.Find(context.Background(), keys, &f); err != nil {
+		t.Fatal(err)
+	}
+	out := make([][]string, keys.Len())
+	for k := range out {
+		for _, r := range f.Sel[f.First[k]:f.First[k+1]] {
+			out[k] = append(out[k], f.Rows.Cols[0].Text(int(r)))
+		}
+		slices.Sort(out[k])
+	}
+	return out
+}
+
+func TestLookup(t *testing.T) {
+	name := newTable(t)
+	ask(t, "CREATE TABLE %s (n Int32, s String, d Decimal(9, 2), day Date, e Enum8('a' = 1, 'b' = 2), u Nullable(UInt8), id UUID, v LowCardinality(String)) ENGINE = MergeTree ORDER BY n", name)
+	ask(t, `INSERT INTO %s VALUES (1, 'it\'s', 1.50, '2024-05-01', 'a', 7, '61f0c404-5cb3-11e7-907b-a6006ad3dba0', 'one'), (1, 'it\'s', 1.50, '2024-05-01', 'a', NULL, '61f0c404-5cb3-11e7-907b-a6006ad3dba0', 'uno'), (2, 'b\\', -2, '1970-01-01', 'b', 0, '00000000-0000-0000-0000-000000000000', 'two')`, name)
+	ask(t, "INSERT INTO %s (n, s, v) SELECT number + 1000, toString(number), concat('v', toString(number)) FROM numbers(20000)", name)
+	columns := []connector.Column{field("n", types.NewBigInt()), field("s", types.NewString()), field("d", types.NewDecimal(10, 3)), field("day", types.NewDate()), field("e", types.NewString()),
+		field("u", types.NewInt()), field("id", types.NewString()), field("v", types.NewString())}
+	open := func(t *testing.T, with map[string]string, keys ...int) (connector.Lookup, error) {
+		t.Helper()
+		c := New(vfs.NewOS(), "")
+		all := map[string]string{"table-name": name}
+		maps.Copy(all, with)
+		l, err := c.OpenLookup(context.Background(), tableOf(t, c, columns, nil, all), keys, []int{7})
+		if err == nil {
+			t.Cleanup(func() { l.Close() })
+		}
+		return l, err
+	}
+	one, two := []string{"one", "uno"}, []string{"two"}
+	for i, c := range []struct {
+		keys []int
+		cols []*batch.Vec
+		want [][]string
+	}{
+		{[]int{0}, []*batch.Vec{vec(t, columns[0].Type, 2, 1, 3, 1<<40)}, [][]string{two, one, nil, nil}},
+		{[]int{1}, []*batch.Vec{vec(t, columns[1].Type, "b\\", "it's", "its", "x' OR 1 OR '")}, [][]string{two, one, nil, nil}},
+		{[]int{2}, []*batch.Vec{vec(t, columns[2].Type, "-2.000", "1.500", "1.501", "1234567.000")}, [][]string{two, one, nil, nil}},
+		{[]int{3}, []*batch.Vec{vec(t, columns[3].Type, "2024-05-01", "1969-12-31", "2024-05-02")}, [][]string{one, nil, nil}},
+		{[]int{4, 0}, []*batch.Vec{vec(t, columns[4].Type, "a", "b", "c"), vec(t, columns[0].Type, 1, 2, 1)}, [][]string{one, two, nil}},
+		{[]int{5, 6}, []*batch.Vec{vec(t, columns[5].Type, 7, 0, 300), vec(t, columns[6].Type, "61f0c404-5cb3-11e7-907b-a6006ad3dba0", "00000000-0000-0000-0000-000000000000", "nothing")},
+			[][]string{{"one"}, two, nil}},
+	} {
+		for protocol, url := range protocols() {
+			t.Run(fmt.Sprintf("key %d/%s", i, protocol), func(t *testing.T) {
+				l, err := open(t, map[string]string{"url": url}, c.keys...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := found(t, l, c.cols...); fmt.Sprint(got) != fmt.Sprint(c.want) {
+					t.Errorf("found %q, want %q", got, c.want)
+				}
+			})
+		}
+	}
+	t.Run("many keys", func(t *testing.T) {
+		l, err := open(t, map[string]string{"lookup.cache": "PARTIAL", "lookup.partial-cache.max-rows": "15000"}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ks []any
+		for k := range 10_000 {
+			ks = append(ks, 1000+2*k)
+		}
+		for range 2 {
+			for k, got := range found(t, l, vec(t, columns[0].Type, ks...)) {
+				if len(got) != 1 || got[0] != fmt.Sprintf("v%d", 2*k) {
+					t.Fatalf("key %d has %q", ks[k], got)
+				}
+			}
+			// What is kept needs no server.
+			shared.Proxy.Refuse(true)
+		}
+		shared.Proxy.Refuse(false)
+	})
+	t.Run("filter", func(t *testing.T) {
+		l, err := open(t, map[string]string{keyFilter: "v != 'uno'"}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := found(t, l, vec(t, columns[0].Type, 1)); fmt.Sprint(got) != "[[one]]" {
+			t.Errorf("found %q", got)
+		}
+	})
+	t.Run("refused", func(t *testing.T) {
+		columns[2].Type = types.NewDouble()
+		if _, err := open(t, nil, 2); err == nil || !strings.Contains(err.Error(), "not_yet") {
+			t.Errorf("a key of type DOUBLE: %v", err)
+		}
+	})
+}

@@ -1,0 +1,73 @@
+package partialcache
+
+import (
+	"time"
+
+	"github.com/millrace/millrace/runtime/connector"
+)
+
+// Keys of the options, which are Flink's.
+const (
+	KeyCache       = "lookup.cache"
+	KeyRetries     = "lookup.max-retries"
+	KeyAfterAccess = "lookup.partial-cache.expire-after-access"
+	KeyAfterWrite  = "lookup.partial-cache.expire-after-write"
+	KeyMissing     = "lookup.partial-cache.cache-missing-key"
+	KeyMaxRows     = "lookup.partial-cache.max-rows"
+)
+
+const (
+	none    = "NONE"
+	partial = "PARTIAL"
+)
+
+// SpecOptions declares the options.
+func SpecOptions() []connector.Option {
+	return []connector.Option{
+		{Key: KeyCache, Type: connector.OptEnum, Enum: []string{none, partial}, Default: none,
+			Refused: map[string]string{"FULL": "not_yet: the whole table in memory; use PARTIAL"},
+			Doc:     "What is kept of a table that is looked up: nothing, or the rows of the keys asked for last (`PARTIAL`)."},
+		{Key: KeyRetries, Type: connector.OptInt, Default: "3", Min: 0, Max: 1000, Doc: "How often a lookup that failed is tried again at once; afterwards the lane waits and tries its rows again."},
+		{Key: KeyAfterAccess, Type: connector.OptDuration, Doc: "How long rows are kept since they were last used."},
+		{Key: KeyAfterWrite, Type: connector.OptDuration, Doc: "How long rows are kept since they were read: rows are at most this old."},
+		{Key: KeyMissing, Type: connector.OptBool, Default: "true", Doc: "Keep that a key has no rows."},
+		{Key: KeyMaxRows, Type: connector.OptInt, Min: 1, Max: 1 << 40, Doc: "How many rows are kept; the key that was used the longest time ago leaves first. `PARTIAL` needs it, or one of the times."},
+	}
+}
+
+// unlimitedRows is the bound of a cache that only a time bounds.
+const unlimitedRows = 1 << 20
+
+// Validate refuses options that contradict each other.
+func Validate(v connector.Values) error {
+	if v.String(KeyCache) == partial {
+		for _, key := range []string{KeyAfterAccess, KeyAfterWrite} {
+			if v.Has(key) && v.Duration(key) < time.Millisecond {
+				return &connector.OptionError{Key: key, OnValue: true, Message: "rows are kept for at least 1 ms"}
+			}
+		}
+		if !v.Has(KeyMaxRows) && !v.Has(KeyAfterAccess) && !v.Has(KeyAfterWrite) {
+			return &connector.OptionError{Key: KeyCache, OnValue: true, Message: "a partial cache needs '" + KeyMaxRows + "', '" + KeyAfterWrite + "' or '" + KeyAfterAccess + "': rows would be kept for ever"}
+		}
+		return nil
+	}
+	for _, key := range []string{KeyAfterAccess, KeyAfterWrite, KeyMissing, KeyMaxRows} {
+		if v.Has(key) {
+			return &connector.OptionError{Key: key, Message: "'" + key + "' has no effect without '" + KeyCache + "' = '" + partial + "'"}
+		}
+	}
+	return nil
+}
+
+// From fills what a table's options say.
+func (o Options) From(v connector.Values) Options {
+	o.Retries = int(v.Int(KeyRetries))
+	if v.String(KeyCache) == partial {
+		o.MaxRows, o.Missing = unlimitedRows, v.Bool(KeyMissing)
+		if v.Has(KeyMaxRows) {
+			o.MaxRows = v.Int(KeyMaxRows)
+		}
+		o.AfterAccess, o.AfterWrite = v.Duration(KeyAfterAccess), v.Duration(KeyAfterWrite)
+	}
+	return o
+}
