@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/connectors/format/csvfmt"
 	"github.com/millrace/millrace/connectors/format/jsonfmt"
 	"github.com/millrace/millrace/connectors/format/parquetfmt"
+	"github.com/millrace/millrace/connectors/format/rawfmt"
 	"github.com/millrace/millrace/connectors/hdfs"
 	"github.com/millrace/millrace/connectors/hive"
 	"github.com/millrace/millrace/connectors/http"
@@ -47,11 +48,13 @@ type Deps struct {
 	Stdout, Stderr io.Writer
 }
 
-// Formats are the text formats that connectors of byte streams know. Parquet is
-// a file format and belongs to connector 'filesystem'.
-func Formats() []format.Format { return []format.Format{jsonfmt.Format{}, csvfmt.Format{}} }
+// Formats are the formats of records. Parquet is a file format and belongs to
+// connector 'filesystem', which has no use for raw: lines are not told apart by it.
+func Formats() []format.Format {
+	return []format.Format{jsonfmt.Format{}, csvfmt.Format{}, rawfmt.Format{}}
+}
 
-// Registry returns the built-in connectors: log, kafka, filesystem, hive,
+// Registry returns the built-in connectors: log, kafka, upsert-kafka, filesystem, hive,
 // clickhouse, redis, http, datagen, print and blackhole.
 func Registry(d Deps) (*connector.Registry, error) {
 	if d.FS == nil {
@@ -63,10 +66,11 @@ func Registry(d Deps) (*connector.Registry, error) {
 	if d.Stderr == nil {
 		d.Stderr = os.Stderr
 	}
-	files := filesystem.New(d.FS, d.Pools, Formats()...).With(hdfs.NewScheme(d.FS, nil))
+	files := filesystem.New(d.FS, d.Pools, jsonfmt.Format{}, csvfmt.Format{}).With(hdfs.NewScheme(d.FS, nil))
 	r, err := connector.NewRegistry(
 		logtopic.New(d.Log, Formats()...),
 		kafka.New(Formats()...),
+		kafka.NewUpsert(Formats()...),
 		files,
 		hive.New(files),
 		clickhouse.New(d.FS, d.StagingDir),

@@ -30,16 +30,17 @@ func TestBuiltIns(t *testing.T) {
 		source, sink bool
 		formats      string
 	}{
-		"blackhole":  {sink: true},
-		"clickhouse": {source: true, sink: true},
-		"datagen":    {source: true},
-		"filesystem": {source: true, sink: true, formats: "csv,json,parquet"},
-		"hive":       {sink: true, formats: "parquet"},
-		"http":       {sink: true},
-		"kafka":      {source: true, sink: true, formats: "csv,json"},
-		"log":        {source: true, sink: true, formats: "csv,json"},
-		"print":      {sink: true},
-		"redis":      {sink: true},
+		"blackhole":    {sink: true},
+		"clickhouse":   {source: true, sink: true},
+		"datagen":      {source: true},
+		"filesystem":   {source: true, sink: true, formats: "csv,json,parquet"},
+		"hive":         {source: true, sink: true, formats: "parquet"},
+		"http":         {sink: true},
+		"kafka":        {source: true, sink: true, formats: "csv,json,raw"},
+		"log":          {source: true, sink: true, formats: "csv,json,raw"},
+		"print":        {sink: true},
+		"redis":        {sink: true},
+		"upsert-kafka": {sink: true},
 	}
 	if got := r.Names(); len(got) != len(want) {
 		t.Errorf("registered: %v", got)

@@ -136,7 +136,8 @@ func (a *Appender) Commit(offset int64, n int) {
 func (a *Appender) Rollback() {
 	a.pending = a.pending[:0]
 	for i := range a.b.Cols {
-		if v := &a.b.Cols[i]; v.Len > a.rows || len(v.Children) > 0 {
+		// A column that is shorter is filled at the end, from elsewhere.
+		if v := &a.b.Cols[i]; v.Len > a.rows || v.Len == a.rows && len(v.Children) > 0 {
 			Truncate(v, a.rows)
 		}
 	}

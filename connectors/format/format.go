@@ -120,6 +120,14 @@ type Encoder interface {
 	AppendRow(dst []byte, b *batch.Batch, row int) ([]byte, error)
 }
 
+// Refuser is an Encoder that may refuse rows for another reason than the NULL key of
+// a map. Sinks that look at a row before they count it as taken ask it.
+type Refuser interface {
+	// MayRefuse reports whether AppendRow can fail with the columns and options it
+	// was compiled for.
+	MayRefuse() bool
+}
+
 // FieldTypeError says that a format cannot hold a column's type.
 type FieldTypeError struct {
 	Format, Column string

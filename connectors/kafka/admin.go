@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,7 +30,7 @@ type Admin struct{ client *kgo.Client }
 // as the tables' options have them without "properties."; an unknown one is a
 // *connector.OptionError. Nothing is asked yet.
 func NewAdmin(brokers string, properties map[string]string) (*Admin, error) {
-	spec := connector.Spec{Name: "kafka", Options: propertyOptions(), Validate: validateSecurity}
+	spec := connector.Spec{Name: "kafka", Options: slices.Concat(connectionOptions(), consumerOptions()), Validate: validateSecurity}
 	with := map[string]string{"connector": "kafka"}
 	for k, v := range properties {
 		with["properties."+k] = v

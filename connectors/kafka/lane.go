@@ -139,7 +139,12 @@ func decodePayload(b []byte) (*payload, error) {
 	return p, nil
 }
 
-// appendRecord adds a record to those of an artefact; a nil key is none.
+// noValue stands for the length of a value that is not there: the record deletes
+// its key.
+const noValue = 1 << 63
+
+// appendRecord adds a record to those of an artefact; a nil key is none, and so is
+// a nil value.
 func appendRecord(b []byte, millis int64, key, value []byte) []byte {
 	b = binary.AppendVarint(b, millis)
 	if key == nil {
@@ -147,6 +152,9 @@ func appendRecord(b []byte, millis int64, key, value []byte) []byte {
 	} else {
 		b = binary.AppendUvarint(b, uint64(len(key))+1)
 		b = append(b, key...)
+	}
+	if value == nil {
+		return binary.AppendUvarint(b, noValue)
 	}
 	return appendText(b, value)
 }
@@ -160,7 +168,10 @@ func eachRecord(b []byte, f func(millis int64, key, value []byte)) error {
 		if n := d.uvarint(); n > 0 {
 			key = d.take(n - 1)
 		}
-		value := d.text()
+		var value []byte
+		if n := d.uvarint(); n != noValue {
+			value = d.take(n)
+		}
 		if d.bad {
 			return fmt.Errorf("reading the records of an artefact: %w", errEncoding)
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // encodings are values with fields that tell one another apart.
-func encodings() (job jobRecord, lane, keyed laneRecord, bare, carried payload) {
+func encodings() (job jobRecord, lane, keyed laneRecord, bare, carried, deleted payload) {
 	job = jobRecord{epoch: 300, dir: conntest.UUID(1)}
 	lane = laneRecord{job: conntest.UUID(2), table: conntest.UUID(3), lane: connector.LaneID{Topic: conntest.UUID(4), Set: 5}, high: point{generation: 6, epoch: 700},
 		published: []point{{6, 700, 0, 8}, {6, 700, 0, 9}}}
@@ -21,7 +21,9 @@ func encodings() (job jobRecord, lane, keyed laneRecord, bare, carried payload) 
 	bare = payload{topic: conntest.UUID(1), commits: conntest.UUID(2), txn: "id", rows: 2}
 	carried = bare
 	carried.records = appendRecord(appendRecord(nil, -1, []byte("k"), []byte("v")), 1_700_000_000_000, nil, []byte("w"))
-	return job, lane, keyed, bare, carried
+	deleted = bare
+	deleted.records = appendRecord(nil, 1, []byte("k"), nil)
+	return job, lane, keyed, bare, carried, deleted
 }
 
 // TestEncodings holds the bytes to those of docs/format/kafka-commits.md, which
@@ -36,8 +38,8 @@ func TestEncodings(t *testing.T) {
 			check(t, err)
 		}
 	}
-	job, lane, keyed, bare, carried := encodings()
-	for name, have := range map[string][]byte{"job": job.encode(), "lane": lane.encode(), "keyed": keyed.encode(), "bare": bare.encode(), "carried": carried.encode()} {
+	job, lane, keyed, bare, carried, deleted := encodings()
+	for name, have := range map[string][]byte{"job": job.encode(), "lane": lane.encode(), "keyed": keyed.encode(), "bare": bare.encode(), "carried": carried.encode(), "deleted": deleted.encode()} {
 		if string(have) != string(golden[name]) {
 			t.Errorf("%s is\n%x, want\n%x", name, have, golden[name])
 		}
@@ -62,6 +64,13 @@ func TestEncodings(t *testing.T) {
 	if want := []string{"-1 k false v", "1700000000000  true w"}; !reflect.DeepEqual(rows, want) {
 		t.Errorf("records %q", rows)
 	}
+	gotDeleted, err := decodePayload(golden["deleted"])
+	check(t, err)
+	check(t, eachRecord(gotDeleted.records, func(ms int64, key, value []byte) {
+		if ms != 1 || string(key) != "k" || value != nil {
+			t.Errorf("a deletion is read as %d %q %q", ms, key, value)
+		}
+	}))
 	// What is cut off, longer, or of another version is refused.
 	for name, b := range golden {
 		for n := range len(b) {

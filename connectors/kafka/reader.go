@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/millrace/millrace/connectors/format"
+	"github.com/millrace/millrace/connectors/keyvalue"
 	"github.com/millrace/millrace/connectors/recordmeta"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
@@ -20,7 +21,7 @@ type reader struct {
 	s       *source
 	fetcher *fetcher
 	schema  *batch.Schema
-	decoder format.Decoder
+	decoder *keyvalue.Decoder
 	meta    []recordmeta.Column
 	a       *format.Appender
 
@@ -108,14 +109,8 @@ func (s *source) Open(_ context.Context, splits []connector.Split, columns []int
 	}
 	r := &reader{s: s, schema: s.table.Schema(columns), a: format.NewAppender(),
 		splits: map[int32]*split{}, byFeed: map[*feed]*split{}}
-	cfg := format.DecoderConfig{Options: format.FromValues(s.table.Options, "")}
 	for i, col := range s.table.Columns {
-		at := slices.Index(columns, i)
-		switch {
-		case col.Metadata == "":
-			cfg.Fields = append(cfg.Fields, col.Field)
-			cfg.Columns = append(cfg.Columns, at)
-		case at >= 0:
+		if at := slices.Index(columns, i); col.Metadata != "" && at >= 0 {
 			m, err := recordmeta.New(col.Metadata, at, col.Type, s.zone)
 			if err != nil {
 				return nil, fmt.Errorf("table %s, column %s: %w", s.table.Name, col.Name, err)
@@ -124,7 +119,7 @@ func (s *source) Open(_ context.Context, splits []connector.Split, columns []int
 		}
 	}
 	var err error
-	if r.decoder, err = s.format.NewDecoder(cfg); err != nil {
+	if r.decoder, err = s.layout.NewDecoder(columns); err != nil {
 		return nil, err
 	}
 	c, err := connect(s.opts)
@@ -151,6 +146,7 @@ func (s *source) Open(_ context.Context, splits []connector.Split, columns []int
 func (r *reader) Next(ctx context.Context, b *batch.Batch, maxRows, maxBytes int) error {
 	r.Release()
 	r.a.Begin(b, r.schema)
+	r.decoder.Begin()
 	r.notes = 0
 	began := r.input
 	for r.err == nil && ctx.Err() == nil && r.a.Rows()+r.notes < maxRows && r.input-began < int64(maxBytes) {
@@ -159,6 +155,7 @@ func (r *reader) Next(ctx context.Context, b *batch.Batch, maxRows, maxBytes int
 		}
 		r.decode(b, maxRows, began+int64(maxBytes))
 	}
+	r.decoder.Finish(r.a)
 	r.a.Finish()
 	switch {
 	case len(b.Runs) > 0:
@@ -282,7 +279,7 @@ func (r *reader) decodeBatch(maxRows int, maxInput int64) {
 			return
 		}
 		r.input += int64(len(r.rec.Value) + len(r.rec.Key))
-		n := r.decoder.Decode(r.rec.Value, r.rec.Offset, r.a)
+		n := r.decoder.Decode(r.rec.Key, r.rec.Value, r.rec.Offset, r.a)
 		if n == 0 {
 			r.notes++
 		}

@@ -64,7 +64,7 @@ func (s *several) topicSource(name string) *source {
 		return m
 	}
 	c := s.source
-	return &source{table: c.table, format: c.format, policy: c.policy, zone: c.zone, opts: c.opts, conn: c.conn, topic: name, patience: c.patience}
+	return &source{table: c.table, layout: c.layout, policy: c.policy, zone: c.zone, opts: c.opts, conn: c.conn, topic: name, patience: c.patience}
 }
 
 // found is topicSource of a topic that is there.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/millrace/millrace/connectors/format"
+	"github.com/millrace/millrace/connectors/keyvalue"
 	"github.com/millrace/millrace/connectors/recordmeta"
 	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/runtime/connector"
@@ -48,9 +48,7 @@ type sink struct {
 	conn       *conn
 	topic      string
 	id         connector.UUID // of the topic, when the sink was opened
-	enc        format.Encoder
-	keyEnc     format.Encoder // nil: records have no key
-	text       format.TextBound
+	enc        *keyvalue.Encoder
 	timestamp  int // column of the record's timestamp, -1: none
 	roundRobin bool
 	prefix     string
@@ -83,7 +81,7 @@ func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connecto
 		return nil, fmt.Errorf("table %s: a table that is written has one topic; it names several", t.Name)
 	}
 	s := &sink{table: t, owner: o, topic: topic, timestamp: -1, prefix: t.Options.String(keyTxnPrefix),
-		roundRobin: t.Options.String(keyPartitioner) == "round-robin", lanes: map[string]*laneState{}, opened: map[connector.LaneID]uint64{}}
+		roundRobin: !c.upsert && t.Options.String(keyPartitioner) == "round-robin", lanes: map[string]*laneState{}, opened: map[connector.LaneID]uint64{}}
 	if err := s.compile(c); err != nil {
 		return nil, err
 	}
@@ -100,20 +98,12 @@ func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connecto
 	return s, nil
 }
 
-// compile makes the encoders.
-func (s *sink) compile(c *Connector) (err error) {
+// compile makes the encoder.
+func (s *sink) compile(c *Connector) error {
 	t := s.table
-	f, err := c.formatOf(t.Options)
-	if err != nil {
-		return err
-	}
-	cfg := format.EncoderConfig{Options: format.FromValues(t.Options, "")}
 	for i, col := range t.Columns {
 		switch {
 		case col.Metadata == "":
-			cfg.Fields = append(cfg.Fields, col.Field)
-			cfg.Columns = append(cfg.Columns, i)
-			s.text.Add(col.Field)
 		case col.Metadata == "timestamp" && !col.Virtual:
 			if _, err := recordmeta.New(col.Metadata, i, col.Type, recordmeta.Zone{}); err != nil {
 				return fmt.Errorf("table %s, column %s: %w", t.Name, col.Name, err)
@@ -126,16 +116,14 @@ func (s *sink) compile(c *Connector) (err error) {
 			return fmt.Errorf("table %s, column %s: metadata %q cannot be written; declare it VIRTUAL", t.Name, col.Name, col.Metadata)
 		}
 	}
-	if s.enc, err = f.NewEncoder(cfg); err != nil || len(t.PrimaryKey) == 0 {
-		return err
+	l, err := keyvalue.New(t, c.formats, c.upsert)
+	if err == nil {
+		s.enc, err = l.NewEncoder()
 	}
-	kc := format.EncoderConfig{Options: cfg.Options}
-	for _, i := range t.PrimaryKey {
-		kc.Fields = append(kc.Fields, t.Columns[i].Field)
-		kc.Columns = append(kc.Columns, i)
+	if err != nil {
+		return fmt.Errorf("table %s: %w", t.Name, err)
 	}
-	s.keyEnc, err = f.NewEncoder(kc)
-	return err
+	return nil
 }
 
 // connect looks the topics up and claims the job's records.

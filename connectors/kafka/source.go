@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/millrace/millrace/connectors/format"
+	"github.com/millrace/millrace/connectors/keyvalue"
 	"github.com/millrace/millrace/connectors/recordmeta"
 	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/runtime/batch"
@@ -24,7 +25,7 @@ import (
 // name is another source.
 type source struct {
 	table  *connector.Table
-	format format.Format
+	layout *keyvalue.Layout
 	policy format.Policy
 	zone   recordmeta.Zone
 	opts   []kgo.Opt
@@ -75,11 +76,11 @@ func (c *Connector) OpenSource(ctx context.Context, t *connector.Table) (connect
 
 // prepare makes a source that has no topic and no connection yet.
 func (c *Connector) prepare(t *connector.Table) (*source, error) {
-	f, err := c.formatOf(t.Options)
+	l, err := keyvalue.New(t, c.formats, false)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("table %s: %w", t.Name, err)
 	}
-	policy, err := f.Policy(format.FromValues(t.Options, ""))
+	policy, err := l.Policy()
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +92,7 @@ func (c *Connector) prepare(t *connector.Table) (*source, error) {
 			return nil, fmt.Errorf("table %s, column %s: %w", t.Name, col.Name, err)
 		}
 	}
-	s := &source{table: t, format: f, policy: policy, zone: recordmeta.Zone{Location: t.Zone}, patience: deletedAfter}
+	s := &source{table: t, layout: l, policy: policy, zone: recordmeta.Zone{Location: t.Zone}, patience: deletedAfter}
 	if s.opts, err = clientOptions(t.Options); err != nil {
 		return nil, fmt.Errorf("table %s: %w", t.Name, err)
 	}

@@ -8,12 +8,16 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/connectors/format"
+	"github.com/millrace/millrace/connectors/keyvalue"
 	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/runtime/connector"
 )
 
 // Connector is the connector 'kafka'. It has no state.
-type Connector struct{ formats []format.Format }
+type Connector struct {
+	formats []format.Format
+	upsert  bool // tables of 'upsert-kafka', see Upsert
+}
 
 var _ connector.SourceConnector = (*Connector)(nil)
 
@@ -36,13 +40,13 @@ silently. Brokers that cannot be reached are tried again.
 As a sink it appends records, one transaction of at most 4 MiB about once a second and lane. The last record of a transaction
 names its artefact in the compacted topic ` + "`__millrace_commits`" + ` (16 partitions, created when it is missing), by which the job
 tells after any crash what was published. Readers with ` + "`read_committed`" + ` see each row once. A declared primary key is the
-record's key. Rows above the topic's ` + "`max.message.bytes`" + ` go to the dead letter.
+record's key, unless ` + "`key.format`" + ` says otherwise. Rows above the topic's ` + "`max.message.bytes`" + ` go to the dead letter.
 
-Not there yet: ` + "`key.format`" + `, ` + "`upsert-kafka`" + `, Kerberos, OAuth and client
-certificates.`,
+Not there yet: Kerberos, OAuth and client certificates.`,
 		Source: true, Sink: true, DefaultFormat: "json", Changelog: connector.InsertOnly,
 		Guarantee: "Exactly once: positions (topic id, partition, leader epoch, offset) are kept by the job, and each artefact is one transaction that also says so in `__millrace_commits`.",
-		Options:   slices.Concat(scanOptions(), sinkOptions(), propertyOptions()),
+		Options: slices.Concat(scanOptions(), keyvalue.Options(c.formats, false), []connector.Option{partitionerOption()}, sinkOptions(),
+			connectionOptions(), consumerOptions()),
 		Metadata: []connector.MetadataColumn{
 			{Key: "topic", Type: "STRING NOT NULL", Doc: "The topic's name."},
 			{Key: "partition", Type: "INT NOT NULL", Doc: "The partition's number."},
@@ -52,7 +56,7 @@ certificates.`,
 			{Key: "leader-epoch", Type: "INT", Doc: "The leader epoch the record was written in."},
 			{Key: "headers", Type: "MAP<STRING NOT NULL, BYTES> NOT NULL", Doc: "The record's headers; of equal keys the last one counts."},
 		},
-		Validate: validate,
+		Validate: func(v connector.Values) error { return validate(v, c.formats) },
 	}
 	for _, f := range c.formats {
 		s.Formats = append(s.Formats, f.Spec())
@@ -86,15 +90,18 @@ func sinkOptions() []connector.Option {
 			Doc:     "`exactly-once` by transactions; `at-least-once` without them, so that rows are visible at once, and twice after some failures."},
 		{Key: keyTxnPrefix, Default: "millrace", Check: checkPrefix,
 			Doc: "What transactional ids start with; job, table and lane follow. Rights can be given by it."},
-		{Key: keyPartitioner, Type: connector.OptEnum, Default: "default", Enum: []string{"default", "round-robin"},
-			Refused: map[string]string{"fixed": "not_yet: \"fixed\"; there are default and round-robin"},
-			Doc:     "Which partition a row goes to: `default` by the murmur2 hash of the primary key, without one whole transactions in turn; `round-robin` gives rows to the partitions in turn."},
 		{Key: keyTxnTimeout, Type: connector.OptInt, Min: 1000, Max: 900_000, Default: "60000",
 			Doc: "How long a transaction may take, and for how long readers wait behind one whose writer has died and not come back."},
 		{Key: keyMaxRequest, Type: connector.OptInt, Min: 1024, Max: 64 << 20, Default: "1048576", Doc: "How large a record batch, and so a record, may become."},
 		{Key: keyCompression, Type: connector.OptEnum, Default: "none", Enum: []string{"none", "gzip", "snappy", "lz4", "zstd"}, Doc: "How record batches are compressed."},
 		{Key: "properties.acks", Default: "all", Check: checkAcks, Doc: "`all`, the only one there is."},
 	}
+}
+
+func partitionerOption() connector.Option {
+	return connector.Option{Key: keyPartitioner, Type: connector.OptEnum, Default: "default", Enum: []string{"default", "round-robin"},
+		Refused: map[string]string{"fixed": "not_yet: \"fixed\"; there are default and round-robin"},
+		Doc:     "Which partition a row goes to: `default` by the murmur2 hash of the primary key, without one whole transactions in turn; `round-robin` gives rows to the partitions in turn."}
 }
 
 func checkAcks(s string) error {
@@ -111,14 +118,11 @@ func checkPrefix(s string) error {
 	return nil
 }
 
-func propertyOptions() []connector.Option {
+// connectionOptions say how brokers are spoken to.
+func connectionOptions() []connector.Option {
 	return []connector.Option{
 		{Key: "properties.bootstrap.servers", Required: true, Check: checkServers, Doc: "Brokers to ask first, `host:port`, separated by commas."},
-		{Key: "properties.group.id", Doc: "The group whose offsets `group-offsets` means and that shows the job's lag. The job never joins it."},
 		{Key: "properties.client.id", Default: "millrace", Doc: "The client's name in the brokers' logs and quotas."},
-		{Key: "properties.auto.offset.reset", Type: connector.OptEnum, Enum: []string{"earliest", "latest", "none"}, Default: "earliest",
-			Doc: "Where a partition starts that `group-offsets` has no offset for; `none` is an error. A position that does not fit the log any more is never reset."},
-		{Key: "properties.isolation.level", Default: "read_committed", Check: checkIsolation, Doc: "`read_committed`, the only one there is."},
 		{Key: "properties.security.protocol", Type: connector.OptEnum, Enum: []string{"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"}, Default: "PLAINTEXT",
 			Doc: "How brokers are spoken to."},
 		{Key: "properties.sasl.mechanism", Check: checkMechanism, Doc: "`PLAIN`, `SCRAM-SHA-256` or `SCRAM-SHA-512`."},
@@ -130,26 +134,24 @@ func propertyOptions() []connector.Option {
 		{Key: "properties.ssl.truststore.certificates", Doc: "The same certificates as text."},
 		{Key: "properties.ssl.endpoint.identification.algorithm", Type: connector.OptEnum, Enum: []string{"https", ""}, Default: "https",
 			Doc: "Whether a broker's certificate must name its host; empty: no."},
-		{Key: "properties.fetch.min.bytes", Type: connector.OptInt, Min: 1, Max: 64 << 20, Default: "1", Doc: "A broker waits until it has this much, at most `fetch.max.wait.ms`."},
-		{Key: "properties.fetch.max.wait.ms", Type: connector.OptInt, Min: 1, Max: 60_000, Default: "500", Doc: "How long a broker may wait for records."},
-		{Key: "properties.fetch.max.bytes", Type: connector.OptInt, Min: 1024, Max: 256 << 20, Default: "8388608",
-			Doc: "How much a fetch brings, and how much may wait in memory to be decoded. A single record batch may be larger."},
-		{Key: "properties.max.partition.fetch.bytes", Type: connector.OptInt, Min: 1024, Max: 256 << 20, Default: "1048576", Doc: "How much of it may be of one partition."},
 		{Key: "properties.request.timeout.ms", Type: connector.OptInt, Min: 100, Max: 900_000, Default: "30000", Doc: "How long one request may take."},
 		{Key: "properties.default.api.timeout.ms", Type: connector.OptInt, Min: 100, Max: 3_600_000, Default: "60000",
 			Doc: "How long failing requests are repeated before the lane says so and starts again."},
 	}
 }
 
-// formatOf is the table's format.
-func (c *Connector) formatOf(v connector.Values) (format.Format, error) {
-	name := v.String("format")
-	for _, f := range c.formats {
-		if f.Spec().Name == name {
-			return f, nil
-		}
+func consumerOptions() []connector.Option {
+	return []connector.Option{
+		{Key: "properties.group.id", Doc: "The group whose offsets `group-offsets` means and that shows the job's lag. The job never joins it."},
+		{Key: "properties.auto.offset.reset", Type: connector.OptEnum, Enum: []string{"earliest", "latest", "none"}, Default: "earliest",
+			Doc: "Where a partition starts that `group-offsets` has no offset for; `none` is an error. A position that does not fit the log any more is never reset."},
+		{Key: "properties.isolation.level", Default: "read_committed", Check: checkIsolation, Doc: "`read_committed`, the only one there is."},
+		{Key: "properties.fetch.min.bytes", Type: connector.OptInt, Min: 1, Max: 64 << 20, Default: "1", Doc: "A broker waits until it has this much, at most `fetch.max.wait.ms`."},
+		{Key: "properties.fetch.max.wait.ms", Type: connector.OptInt, Min: 1, Max: 60_000, Default: "500", Doc: "How long a broker may wait for records."},
+		{Key: "properties.fetch.max.bytes", Type: connector.OptInt, Min: 1024, Max: 256 << 20, Default: "8388608",
+			Doc: "How much a fetch brings, and how much may wait in memory to be decoded. A single record batch may be larger."},
+		{Key: "properties.max.partition.fetch.bytes", Type: connector.OptInt, Min: 1024, Max: 256 << 20, Default: "1048576", Doc: "How much of it may be of one partition."},
 	}
-	return nil, &connector.OptionError{Key: "format", OnValue: true, Message: fmt.Sprintf("unknown format %q", name)}
 }
 
 func checkIsolation(s string) error {
@@ -189,8 +191,11 @@ func checkServers(s string) error {
 }
 
 // validate finds options that contradict each other.
-func validate(v connector.Values) error {
+func validate(v connector.Values, formats []format.Format) error {
 	if err := validateTopics(v); err != nil {
+		return err
+	}
+	if err := keyvalue.Validate(v, formats, false); err != nil {
 		return err
 	}
 	if err := scanrange.Check(v); err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/millrace/millrace/connectors/format"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 )
@@ -82,8 +81,16 @@ func (w *writer) Write(b *batch.Batch, sel batch.Sel, _ connector.BucketID) erro
 	}
 	now := time.Now().UnixMilli()
 	return forRows(b, sel, func(i int) error {
+		kind := kindOf(b, i)
+		if kind == batch.UpdateBefore {
+			w.rows++
+			return nil // the row after it overwrites what it stands for
+		}
 		if err := w.encode(b, i); err != nil {
 			return err
+		}
+		if kind == batch.Delete {
+			w.value = nil
 		}
 		at := now
 		if c := w.s.timestamp; c >= 0 && !b.Cols[c].IsNull(i) {
@@ -98,13 +105,15 @@ func (w *writer) Write(b *batch.Batch, sel batch.Sel, _ connector.BucketID) erro
 
 // encode fills key and value with a row.
 func (w *writer) encode(b *batch.Batch, i int) (err error) {
-	if w.s.keyEnc != nil {
-		if w.key, err = w.s.keyEnc.AppendRow(w.key[:0], b, i); err != nil {
-			return err
-		}
-	}
-	w.value, err = w.s.enc.AppendRow(w.value[:0], b, i)
+	w.key, w.value, err = w.s.enc.Append(w.key, w.value, b, i)
 	return err
+}
+
+func kindOf(b *batch.Batch, i int) batch.Kind {
+	if b.Kinds == nil {
+		return batch.Insert
+	}
+	return b.Kinds[i]
 }
 
 func floorDiv(x, by int64) int64 {
@@ -170,11 +179,11 @@ func (w *writer) Close() error {
 // before the row is counted as taken. Most batches are told good by the size of
 // their columns.
 func (w *writer) Check(b *batch.Batch, sel batch.Sel, bad []batch.ValueError) []batch.ValueError {
-	if !w.s.text.Maps && w.bound(b, 0, b.Len) <= w.recordLimit {
+	if !w.s.enc.MayRefuse() && w.s.enc.Bound(b, 0, b.Len) <= w.recordLimit {
 		return bad
 	}
 	_ = forRows(b, sel, func(i int) error { // the callback returns no error
-		if !w.s.text.Maps && w.bound(b, i, i+1) <= w.recordLimit {
+		if !w.s.enc.MayRefuse() && w.s.enc.Bound(b, i, i+1) <= w.recordLimit {
 			return nil
 		}
 		msg := ""
@@ -189,13 +198,4 @@ func (w *writer) Check(b *batch.Batch, sel batch.Sel, bad []batch.ValueError) []
 		return nil
 	})
 	return bad
-}
-
-// bound is an upper bound of the bytes that rows from to to-1 take as records.
-func (w *writer) bound(b *batch.Batch, from, to int) int {
-	n := w.s.text.Rows(b, from, to)
-	if w.s.keyEnc != nil {
-		n = format.AddBound(n, n)
-	}
-	return n
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/millrace/millrace/connectors/format"
+	"github.com/millrace/millrace/connectors/keyvalue"
 	"github.com/millrace/millrace/connectors/recordmeta"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/types"
@@ -26,10 +26,9 @@ type sink struct {
 	owner     connector.Owner
 	table     *connector.Table
 	topic     topiclog.Topic // as it was when the sink was opened
-	enc       format.Encoder
-	keyEnc    format.Encoder // nil: records have no key
-	timestamp int            // column of the record's timestamp, -1: none
-	text      format.TextBound
+	enc       *keyvalue.Encoder
+	byKey     bool // rows go to the partition of their record's key
+	timestamp int  // column of the record's timestamp, -1: none
 }
 
 var (
@@ -40,18 +39,10 @@ var (
 
 // OpenSink implements connector.SinkConnector.
 func (c *Connector) OpenSink(_ context.Context, t *connector.Table, o connector.Owner) (connector.Sink, error) {
-	f, err := c.formatOf(t.Options)
-	if err != nil {
-		return nil, err
-	}
 	s := &sink{lanes: &c.lanes, owner: o, table: t, timestamp: -1}
-	cfg := format.EncoderConfig{Options: format.FromValues(t.Options, "")}
 	for i, col := range t.Columns {
 		switch {
 		case col.Metadata == "":
-			cfg.Fields = append(cfg.Fields, col.Field)
-			cfg.Columns = append(cfg.Columns, i)
-			s.text.Add(col.Field)
 		case col.Metadata == "timestamp" && !col.Virtual:
 			if _, err := recordmeta.New(col.Metadata, i, col.Type, recordmeta.Zone{}); err != nil {
 				return nil, fmt.Errorf("table %s, column %s: %w", t.Name, col.Name, err)
@@ -64,19 +55,14 @@ func (c *Connector) OpenSink(_ context.Context, t *connector.Table, o connector.
 			return nil, fmt.Errorf("table %s, column %s: metadata %q cannot be written; declare it VIRTUAL", t.Name, col.Name, col.Metadata)
 		}
 	}
-	if s.enc, err = f.NewEncoder(cfg); err != nil {
-		return nil, err
+	l, err := keyvalue.New(t, c.formats, false)
+	if err == nil {
+		s.enc, err = l.NewEncoder()
 	}
-	if t.Options.String("sink.partitioner") == "default" && len(t.PrimaryKey) > 0 {
-		kc := format.EncoderConfig{Options: cfg.Options}
-		for _, i := range t.PrimaryKey {
-			kc.Fields = append(kc.Fields, t.Columns[i].Field)
-			kc.Columns = append(kc.Columns, i)
-		}
-		if s.keyEnc, err = f.NewEncoder(kc); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, fmt.Errorf("table %s: %w", t.Name, err)
 	}
+	s.byKey = s.enc.HasKey() && t.Options.String("sink.partitioner") == "default"
 	if s.topic, err = c.topicOf(t); err != nil {
 		return nil, err
 	}

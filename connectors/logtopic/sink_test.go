@@ -335,9 +335,9 @@ func TestBoundIsAnUpperBound(t *testing.T) {
 	rows := 0
 	_, err = collect(t, r, 1000, 1<<20, func(b *batch.Batch) {
 		for i := range b.Len {
-			out, err := wr.s.enc.AppendRow(nil, b, i)
+			out, err := wr.s.enc.AppendValue(nil, b, i)
 			check(t, err)
-			if bound := wr.bound(b, i, i+1); bound < len(out) {
+			if bound := wr.s.enc.Bound(b, i, i+1); bound < len(out) {
 				t.Errorf("row of %d bytes has the bound %d: %s", len(out), bound, out)
 			}
 			rows++

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/connectors/format"
+	"github.com/millrace/millrace/connectors/keyvalue"
 	"github.com/millrace/millrace/connectors/recordmeta"
 	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/runtime/batch"
@@ -19,7 +20,7 @@ import (
 type source struct {
 	store  *topiclog.Store
 	table  *connector.Table
-	format format.Format
+	layout *keyvalue.Layout
 	policy format.Policy
 	topic  topiclog.Topic // as it was when the source was opened
 	zone   recordmeta.Zone
@@ -36,11 +37,11 @@ var (
 
 // OpenSource implements connector.SourceConnector.
 func (c *Connector) OpenSource(_ context.Context, t *connector.Table) (connector.Source, error) {
-	f, err := c.formatOf(t.Options)
+	l, err := keyvalue.New(t, c.formats, false)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("table %s: %w", t.Name, err)
 	}
-	policy, err := f.Policy(format.FromValues(t.Options, ""))
+	policy, err := l.Policy()
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +57,7 @@ func (c *Connector) OpenSource(_ context.Context, t *connector.Table) (connector
 	if err != nil {
 		return nil, err
 	}
-	return &source{store: c.log.Store(), table: t, format: f, policy: policy, topic: topic, zone: recordmeta.Zone{Location: t.Zone}}, nil
+	return &source{store: c.log.Store(), table: t, layout: l, policy: policy, topic: topic, zone: recordmeta.Zone{Location: t.Zone}}, nil
 }
 
 // topicOf is the topic that a table names.

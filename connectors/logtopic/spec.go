@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/connectors/format"
+	"github.com/millrace/millrace/connectors/keyvalue"
 	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/client"
@@ -38,7 +39,7 @@ the first time a job reads a partition; from then on the job's own positions cou
 records; a job's records appear exactly once after any crash.`,
 		Source: true, Sink: true, DefaultFormat: "json", Changelog: connector.InsertOnly,
 		Guarantee: "Exactly once: each append carries its artefact's id in the same journal entry.",
-		Options: []connector.Option{
+		Options: append([]connector.Option{
 			{Key: "topic", Required: true, Check: checkTopic, Doc: "The topic's name."},
 			{Key: "properties.group.id", Doc: "The subscription's name: what shows the job's lag, and where `group-offsets` starts."},
 			{Key: "scan.startup.mode", Type: connector.OptEnum, Default: scanrange.Group,
@@ -52,8 +53,8 @@ records; a job's records appear exactly once after any crash.`,
 			{Key: "scan.bounded.timestamp-millis", Type: connector.OptInt, Doc: "With mode `timestamp`: up to, not including, the first record at or after this time."},
 			{Key: "scan.bounded.specific-offsets", Check: scanrange.CheckOffsets, Doc: "With mode `specific-offsets`: up to, not including, these offsets."},
 			{Key: "sink.partitioner", Type: connector.OptEnum, Default: "default", Enum: []string{"default", "round-robin"},
-				Doc: "Which partition a row goes to: `default` by the murmur2 hash of the primary key (without one as `round-robin`); `round-robin` gives whole appends to the partitions in turn."},
-		},
+				Doc: "Which partition a row goes to: `default` by the murmur2 hash of the record's key (without one as `round-robin`); `round-robin` gives whole appends to the partitions in turn."},
+		}, keyvalue.Options(c.formats, false)...),
 		Metadata: []connector.MetadataColumn{
 			{Key: "topic", Type: "STRING NOT NULL", Doc: "The topic's name."},
 			{Key: "partition", Type: "INT NOT NULL", Doc: "The partition's number."},
@@ -63,23 +64,17 @@ records; a job's records appear exactly once after any crash.`,
 			{Key: "leader-epoch", Type: "INT", Doc: "The leader epoch the record was written in."},
 			{Key: "headers", Type: "MAP<STRING NOT NULL, BYTES> NOT NULL", Doc: "The record's headers; of equal keys the last one counts."},
 		},
-		Validate: validate,
+		Validate: func(v connector.Values) error {
+			if err := keyvalue.Validate(v, c.formats, false); err != nil {
+				return err
+			}
+			return validate(v)
+		},
 	}
 	for _, f := range c.formats {
 		s.Formats = append(s.Formats, f.Spec())
 	}
 	return s
-}
-
-// formatOf is the table's format.
-func (c *Connector) formatOf(v connector.Values) (format.Format, error) {
-	name := v.String("format")
-	for _, f := range c.formats {
-		if f.Spec().Name == name {
-			return f, nil
-		}
-	}
-	return nil, &connector.OptionError{Key: "format", OnValue: true, Message: fmt.Sprintf("unknown format %q", name)}
 }
 
 func checkTopic(s string) error {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/millrace/millrace/connectors/format"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/record"
@@ -66,7 +65,7 @@ func (w *writer) Buckets(b *batch.Batch, sel batch.Sel, out []connector.BucketID
 	if w.closed {
 		return out, errWriterClosed
 	}
-	if w.s.keyEnc == nil || len(w.open) == 1 {
+	if !w.s.byKey || len(w.open) == 1 {
 		n := len(sel)
 		if sel == nil {
 			n = b.Len
@@ -78,7 +77,7 @@ func (w *writer) Buckets(b *batch.Batch, sel batch.Sel, out []connector.BucketID
 	}
 	return out, forRows(b, sel, func(i int) error {
 		var err error
-		if w.key, err = w.s.keyEnc.AppendRow(w.key[:0], b, i); err != nil {
+		if w.key, err = w.s.enc.AppendKey(w.key[:0], b, i); err != nil {
 			return err
 		}
 		out = append(out, connector.BucketID(record.PartitionOf(w.key, len(w.open))))
@@ -121,17 +120,11 @@ func (w *writer) Write(b *batch.Batch, sel batch.Sel, bucket connector.BucketID)
 }
 
 func (w *writer) row(o *openPartition, b *batch.Batch, i int, now int64) error {
-	var key []byte
 	var err error
-	if w.s.keyEnc != nil {
-		if w.key, err = w.s.keyEnc.AppendRow(w.key[:0], b, i); err != nil {
-			return err
-		}
-		key = w.key
-	}
-	if w.value, err = w.s.enc.AppendRow(w.value[:0], b, i); err != nil {
+	if w.key, w.value, err = w.s.enc.Append(w.key, w.value, b, i); err != nil {
 		return err
 	}
+	key := w.key
 	if o.builder.Count() > 0 && o.builder.Size()+record.RecordSize(key, w.value, nil) > w.batchBytes {
 		if err := o.finish(); err != nil {
 			return err
@@ -275,12 +268,12 @@ func (w *writer) Close() error {
 // their columns.
 func (w *writer) Check(b *batch.Batch, sel batch.Sel, bad []batch.ValueError) []batch.ValueError {
 	limit := w.topic.Settings.MaxMessageBytes - record.HeaderSize - 64
-	suspect := w.s.text.Maps || w.bound(b, 0, b.Len) > limit
+	suspect := w.s.enc.MayRefuse() || w.s.enc.Bound(b, 0, b.Len) > limit
 	if !suspect {
 		return bad
 	}
 	_ = forRows(b, sel, func(i int) error { // the callback returns no error
-		if !w.s.text.Maps && w.bound(b, i, i+1) <= limit {
+		if !w.s.enc.MayRefuse() && w.s.enc.Bound(b, i, i+1) <= limit {
 			return nil
 		}
 		if msg := w.refuses(b, i, limit); msg != "" {
@@ -294,27 +287,11 @@ func (w *writer) Check(b *batch.Batch, sel batch.Sel, bad []batch.ValueError) []
 // refuses says why a row cannot be written, or "".
 func (w *writer) refuses(b *batch.Batch, i, limit int) string {
 	var err error
-	if w.value, err = w.s.enc.AppendRow(w.value[:0], b, i); err != nil {
+	if w.key, w.value, err = w.s.enc.Append(w.key, w.value, b, i); err != nil {
 		return err.Error()
 	}
-	n := len(w.value)
-	if w.s.keyEnc != nil {
-		if w.key, err = w.s.keyEnc.AppendRow(w.key[:0], b, i); err != nil {
-			return err.Error()
-		}
-		n += len(w.key)
-	}
-	if n > limit {
+	if n := len(w.key) + len(w.value); n > limit {
 		return fmt.Sprintf("the record has %d bytes, max.message.bytes of topic %s is %d", n, w.topic.Name, w.topic.Settings.MaxMessageBytes)
 	}
 	return ""
-}
-
-// bound is an upper bound of the bytes that rows from to to-1 take as records.
-func (w *writer) bound(b *batch.Batch, from, to int) int {
-	n := w.s.text.Rows(b, from, to)
-	if w.s.keyEnc != nil {
-		n = format.AddBound(n, n)
-	}
-	return n
 }

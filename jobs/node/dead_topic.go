@@ -42,7 +42,7 @@ type deadValue struct {
 	// -1 for a first failure.
 	Follows   int64       `json:"follows"`
 	Timestamp int64       `json:"timestamp"`
-	Key       []byte      `json:"key_base64,omitempty"`
+	Key       []byte      `json:"key_base64,omitzero"`
 	Value     []byte      `json:"value_base64"`
 	Headers   []deadField `json:"headers,omitempty"`
 }

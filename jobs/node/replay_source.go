@@ -12,6 +12,8 @@ import (
 	"github.com/millrace/millrace/connectors/format"
 	"github.com/millrace/millrace/connectors/format/csvfmt"
 	"github.com/millrace/millrace/connectors/format/jsonfmt"
+	"github.com/millrace/millrace/connectors/format/rawfmt"
+	"github.com/millrace/millrace/connectors/keyvalue"
 	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
@@ -104,20 +106,11 @@ func (s *deadSource) DecodeErrors() (connector.OnError, func(string) bool) {
 	return connector.OnErrorDeadLetter, func(code string) bool { return format.IsDecodeError(batch.Code(code)) }
 }
 
-// formatOf is the source table's format.
-func formatOf(v connector.Values) (format.Format, error) {
-	switch name := v.String("format"); name {
-	case "json":
-		return jsonfmt.Format{}, nil
-	case "csv":
-		return csvfmt.Format{}, nil
-	default:
-		return nil, fmt.Errorf("format %s cannot be replayed", name)
-	}
-}
+// replayed are the formats of records.
+var replayed = []format.Format{jsonfmt.Format{}, csvfmt.Format{}, rawfmt.Format{}}
 
 func (s *deadSource) Open(ctx context.Context, splits []connector.Split, columns []int, _ func()) (connector.Reader, error) {
-	f, err := formatOf(s.t.Options)
+	l, err := keyvalue.New(s.t, replayed, false)
 	if err != nil {
 		return nil, err
 	}
@@ -127,25 +120,12 @@ func (s *deadSource) Open(ctx context.Context, splits []connector.Split, columns
 		}
 	}
 	r := &deadReader{s: s, ctx: ctx, split: splits[0], next: splits[0].From.Offset, schema: s.t.Schema(columns), one: format.NewAppender(), raw: map[int64]connector.RawRecord{}}
-	cfg := format.DecoderConfig{Options: format.FromValues(s.t.Options, "")}
-	for i, col := range s.t.Columns {
-		if col.Metadata != "" {
-			continue
-		}
-		at := -1
-		for k, c := range columns {
-			if c == i {
-				at = k
-			}
-		}
-		cfg.Fields, cfg.Columns = append(cfg.Fields, col.Field), append(cfg.Columns, at)
-	}
 	for k, c := range columns {
 		if key := s.t.Columns[c].Metadata; key != "" {
 			r.meta = append(r.meta, deadMeta{column: k, key: key})
 		}
 	}
-	r.dec, err = f.NewDecoder(cfg)
+	r.dec, err = l.NewDecoder(columns)
 	return r, err
 }
 
@@ -162,7 +142,7 @@ type deadReader struct {
 	split  connector.Split
 	next   int64
 	schema *batch.Schema
-	dec    format.Decoder
+	dec    *keyvalue.Decoder
 	meta   []deadMeta
 	one    *format.Appender
 	raw    map[int64]connector.RawRecord
@@ -227,7 +207,8 @@ func (r *deadReader) entry(b *batch.Batch, run *batch.Run, offset int64, v *dead
 	var one batch.Batch
 	r.one.Begin(&one, r.schema)
 	r.one.BeginRun(0, offset)
-	n := r.dec.Decode(v.Value, offset, r.one)
+	r.dec.Begin()
+	n := r.dec.Decode(v.Key, v.Value, offset, r.one)
 	for range n {
 		for _, m := range r.meta {
 			if err := m.append(r.one.Column(m.column), v); err != nil {
@@ -236,6 +217,7 @@ func (r *deadReader) entry(b *batch.Batch, run *batch.Run, offset int64, v *dead
 		}
 	}
 	r.one.EndRun(offset+1, 0)
+	r.dec.Finish(r.one)
 	r.one.Finish()
 	if n == 0 {
 		for _, note := range one.Notes {

@@ -33,9 +33,13 @@ type Encoder struct {
 	settings
 	names   []string
 	columns []int
+	arrays  bool
 }
 
-var _ format.Encoder = (*Encoder)(nil)
+var (
+	_ format.Encoder = (*Encoder)(nil)
+	_ format.Refuser = (*Encoder)(nil)
+)
 
 // NewEncoder compiles an encoder; errors as in NewDecoder.
 func NewEncoder(c format.EncoderConfig) (*Encoder, error) {
@@ -49,6 +53,7 @@ func NewEncoder(c format.EncoderConfig) (*Encoder, error) {
 			return nil, err
 		}
 		e.names = append(e.names, f.Name)
+		e.arrays = e.arrays || f.Type.Kind == types.Array
 		e.columns = append(e.columns, c.Column(i))
 	}
 	return e, nil
@@ -82,6 +87,10 @@ func (e *Encoder) AppendRow(dst []byte, b *batch.Batch, row int) ([]byte, error)
 	}
 	return dst, nil
 }
+
+// MayRefuse implements format.Refuser: a field that cannot be quoted, and an array's
+// element that holds the text between elements.
+func (e *Encoder) MayRefuse() bool { return e.quote == 0 || e.arrays }
 
 // ambiguous reports an array with an element that holds the text between
 // elements.

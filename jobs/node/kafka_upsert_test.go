@@ -1,0 +1,71 @@
+package node
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/millrace/millrace/connectors/format/jsonfmt"
+	"github.com/millrace/millrace/connectors/format/rawfmt"
+	"github.com/millrace/millrace/connectors/kafka"
+	"github.com/millrace/millrace/connectors/logtopic"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/storage/client"
+	"github.com/millrace/millrace/storage/topiclog"
+	"github.com/millrace/millrace/storage/vfs"
+)
+
+// TestKafkaUpsert writes the changing result of a GROUP BY, whose keys come from the
+// records' keys: the newest record of each key is what the query has in the end.
+func TestKafkaUpsert(t *testing.T) {
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(3, "totals"), kfake.SeedTopics(2, "orders"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	brokers := cluster.ListenAddrs()
+	c, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.ConsumeTopics("totals"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	w := newWorld(t)
+	n, err := Open(w.ctx(), Options{Dir: w.dir, FS: w.fs, Version: "test", Command: "test",
+		Connectors: func(log *client.Client, _ vfs.FS) (*connector.Registry, error) {
+			return connector.NewRegistry(logtopic.New(log, jsonfmt.Format{}), kafka.New(jsonfmt.Format{}, rawfmt.Format{}), kafka.NewUpsert(jsonfmt.Format{}, rawfmt.Format{}))
+		},
+		Store: topiclog.Options{RetentionInterval: -1, Shards: 1, ReserveBytes: -1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = n.Close() })
+	want := map[string]string{}
+	for user := range 5 {
+		for i := range 20 {
+			r := &kgo.Record{Topic: "orders", Key: fmt.Appendf(nil, "user%d", user), Value: fmt.Appendf(nil, `{"amount":%d}`, i*(user+1))}
+			if err := c.ProduceSync(t.Context(), r).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want[fmt.Sprintf("user%d", user)] = fmt.Sprintf(`{"orders":20,"amount":%d}`, 190*(user+1))
+	}
+	with := "'properties.bootstrap.servers'='" + strings.Join(brokers, ",") + "'"
+	w.run(n, w.options("totals", fmt.Sprintf(`CREATE TABLE orders (name STRING, amount BIGINT) WITH ('connector'='kafka', 'topic'='orders', %s,
+'scan.startup.mode'='earliest-offset', 'scan.bounded.mode'='latest-offset', 'key.format'='raw', 'key.fields'='name', 'value.format'='json', 'value.fields-include'='EXCEPT_KEY');
+CREATE TABLE totals (name STRING NOT NULL, orders BIGINT, amount BIGINT, PRIMARY KEY (name) NOT ENFORCED) WITH ('connector'='upsert-kafka', 'topic'='totals', %s,
+'key.format'='raw', 'value.format'='json', 'value.fields-include'='EXCEPT_KEY');
+INSERT INTO totals SELECT name, COUNT(*), SUM(amount) FROM orders WHERE name IS NOT NULL GROUP BY name;
+`, with, with)))
+	newest := map[string]string{}
+	for len(newest) < len(want) || fmt.Sprint(newest) != fmt.Sprint(want) {
+		fs := c.PollFetches(w.ctx())
+		if err := fs.Err(); err != nil {
+			t.Fatalf("%v: the topic holds\n%v, want\n%v", err, newest, want)
+		}
+		fs.EachRecord(func(r *kgo.Record) { newest[string(r.Key)] = string(r.Value) })
+	}
+	w.ledger(n, "totals")
+}
