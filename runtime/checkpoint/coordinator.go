@@ -28,6 +28,8 @@ type Config struct {
 	MaxUnpublished int
 	// Kept are the manifests that the store has, ascending.
 	Kept []uint64
+	// AtEnd is how many tables are published whole when all input has ended.
+	AtEnd int
 }
 
 // Defaults of Config.
@@ -59,21 +61,24 @@ type (
 	Committed struct{ IDs []connector.ArtifactID }
 	// Ended: a task has processed the end of its input. It still acknowledges.
 	Ended struct{ Task int }
+	// EndPublished: one of the tables of PublishEnd is published.
+	EndPublished struct{}
 	// Stop asks for a last checkpoint.
 	Stop struct{}
 	// Failed: something cannot go on.
 	Failed struct{ Err error }
 )
 
-func (Tick) event()      {}
-func (Trigger) event()   {}
-func (Acked) event()     {}
-func (Written) event()   {}
-func (Recorded) event()  {}
-func (Committed) event() {}
-func (Ended) event()     {}
-func (Stop) event()      {}
-func (Failed) event()    {}
+func (Tick) event()         {}
+func (Trigger) event()      {}
+func (Acked) event()        {}
+func (Written) event()      {}
+func (Recorded) event()     {}
+func (Committed) event()    {}
+func (Ended) event()        {}
+func (EndPublished) event() {}
+func (Stop) event()         {}
+func (Failed) event()       {}
 
 // Action is something to be done.
 type Action interface{ action() }
@@ -98,6 +103,9 @@ type (
 		N   uint64
 		IDs []connector.ArtifactID
 	}
+	// PublishEnd: checkpoint N is that of the end of all input: every table that
+	// is published whole is now. Answered by EndPublished, once a table.
+	PublishEnd struct{ N uint64 }
 	// Remove manifests that are no longer needed.
 	Remove struct{ Ns []uint64 }
 	// Wake: send a Tick at this time.
@@ -108,14 +116,15 @@ type (
 	Fail struct{ Err error }
 )
 
-func (Inject) action()  {}
-func (Write) action()   {}
-func (Record) action()  {}
-func (Publish) action() {}
-func (Remove) action()  {}
-func (Wake) action()    {}
-func (Done) action()    {}
-func (Fail) action()    {}
+func (Inject) action()     {}
+func (Write) action()      {}
+func (Record) action()     {}
+func (Publish) action()    {}
+func (PublishEnd) action() {}
+func (Remove) action()     {}
+func (Wake) action()       {}
+func (Done) action()       {}
+func (Fail) action()       {}
 
 type phase uint8
 
@@ -140,6 +149,8 @@ type Coordinator struct {
 	woken   int64 // the time of the last Wake
 	asked   bool
 	last    bool // n is the last checkpoint
+	atEnd   bool // n was begun when all input had ended
+	whole   int  // tables whose EndPublished is waited for
 	acked   []bool
 	missing int
 	ended   []bool
@@ -212,6 +223,8 @@ func (c *Coordinator) Step(e Event) []Action {
 			c.ended[e.Task] = true
 			c.running--
 		}
+	case EndPublished:
+		c.whole--
 	case Stop:
 		c.stop = true
 	case Failed:
@@ -280,7 +293,7 @@ func (c *Coordinator) wake() {
 func (c *Coordinator) begin() {
 	switch {
 	case c.phase == closing:
-		if len(c.open) == 0 {
+		if len(c.open) == 0 && c.whole == 0 {
 			c.phase = over
 			c.do(Done{})
 		}
@@ -298,7 +311,7 @@ func (c *Coordinator) begin() {
 		return
 	}
 	c.n++
-	c.phase, c.asked, c.last = aligning, false, final
+	c.phase, c.asked, c.last, c.atEnd = aligning, false, final, c.running == 0
 	c.missing, c.sealed = c.cfg.Tasks, nil
 	clear(c.acked)
 	c.do(Inject{c.n})
@@ -362,6 +375,10 @@ func (c *Coordinator) recorded(e Recorded) {
 	// needs another: its barriers stood before the end.
 	if c.last {
 		c.phase = closing
+		if c.atEnd && c.cfg.AtEnd > 0 {
+			c.whole = c.cfg.AtEnd
+			c.do(PublishEnd{c.n})
+		}
 	}
 }
 

@@ -322,8 +322,24 @@ type Sink struct {
 	// OnError is 'lane.on-error' for rows that cannot be written, NotNull the
 	// policy for NULL in a NOT NULL column.
 	OnError, NotNull ErrorPolicy
-	// Overwrite is INSERT OVERWRITE.
+	// Overwrite is INSERT OVERWRITE: what the job gives a table partition replaces
+	// what is there, when all input has ended. Inputs are behind exchanges.
 	Overwrite bool
+	// Static are, where PARTITION (...) fixes every partition column, rows of the
+	// table with these values, NULL elsewhere: these partitions are replaced also
+	// when nothing comes for them.
+	Static [][]expr.Expr
+}
+
+// ReplaceMode is how the sink's table is written; of a connector that cannot
+// replace it is ReplaceNever.
+func (s *Sink) ReplaceMode() connector.ReplaceMode {
+	c, ok := s.Connector.(connector.ReplacingConnector)
+	if !ok {
+		return connector.ReplaceNever
+	}
+	mode, _ := c.ReplaceMode(s.Table)
+	return mode
 }
 
 func (*Source) op()          {}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/types"
 )
@@ -85,7 +86,7 @@ func Stateful(op Op) bool {
 // Validate checks the graph: shape, column numbers and types, unique state
 // paths. It returns the first fault, a *Error or *NotYetError.
 func (j *Job) Validate() error {
-	v := &validator{job: j, keyed: make([]bool, len(j.Nodes)), paths: map[string]NodeID{}}
+	v := &validator{job: j, keyed: make([]bool, len(j.Nodes)), lanes: make([]bool, len(j.Nodes)), paths: map[string]NodeID{}}
 	if len(j.Nodes) == 0 {
 		return &Error{Op: "Job", Text: "no nodes"}
 	}
@@ -105,6 +106,7 @@ type validator struct {
 	job   *Job
 	n     *Node
 	keyed []bool // behind an exchange
+	lanes []bool // lanes' rows reach it without an exchange
 	paths map[string]NodeID
 }
 
@@ -124,6 +126,13 @@ func (v *validator) node(id NodeID) error {
 			return v.fault("input %d is not an earlier node", in)
 		}
 		v.keyed[id] = v.keyed[id] || v.keyed[in]
+		v.lanes[id] = v.lanes[id] || v.lanes[in]
+	}
+	switch n.Op.(type) {
+	case *Source:
+		v.lanes[id] = true
+	case *Exchange:
+		v.lanes[id] = false
 	}
 	if n.TimeColumn >= 0 {
 		if n.TimeColumn >= len(n.Schema.Fields) || !n.Schema.Fields[n.TimeColumn].Type.IsTimestamp() {
@@ -360,8 +369,8 @@ func (v *validator) sink(op *Sink) error {
 	if op.Table == nil || op.Connector == nil {
 		return v.fault("table or connector is missing")
 	}
-	if op.Overwrite {
-		return &NotYetError{"INSERT OVERWRITE"}
+	if err := v.replaces(op); err != nil {
+		return err
 	}
 	if len(v.n.Schema.Fields) != len(op.Table.Columns) {
 		return v.fault("%d columns for a table of %d", len(v.n.Schema.Fields), len(op.Table.Columns))
@@ -369,6 +378,32 @@ func (v *validator) sink(op *Sink) error {
 	for i := range v.n.Inputs {
 		if err := v.same(v.input(i).Schema, v.n.Schema); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// replaces checks a sink that replaces table partitions: one that lanes write, each
+// at its own pace, has no moment at which its content is whole.
+func (v *validator) replaces(op *Sink) error {
+	mode := op.ReplaceMode()
+	if op.Overwrite && (!v.job.Bounded || !v.job.Batch) {
+		return v.fault("overwriting needs a batch job")
+	}
+	if op.Overwrite && mode == connector.ReplaceNever {
+		return v.fault("table %s cannot be overwritten", op.Table.Name)
+	}
+	for _, row := range op.Static {
+		if len(row) != len(op.Table.Columns) {
+			return v.fault("a static row of %d columns for a table of %d", len(row), len(op.Table.Columns))
+		}
+	}
+	if !op.Overwrite && mode != connector.ReplaceResults {
+		return nil
+	}
+	for _, in := range v.n.Inputs {
+		if v.lanes[in] {
+			return v.fault("table %s is replaced whole, and rows reach it through node %d without an exchange", op.Table.Name, in)
 		}
 	}
 	return nil

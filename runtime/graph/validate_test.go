@@ -44,6 +44,14 @@ func job() *Job {
 	}}
 }
 
+// replacing is a connector whose tables can be replaced.
+type replacing struct {
+	fake
+	mode connector.ReplaceMode
+}
+
+func (r replacing) ReplaceMode(*connector.Table) (connector.ReplaceMode, string) { return r.mode, "" }
+
 func TestValidate(t *testing.T) {
 	if err := job().Validate(); err != nil {
 		t.Fatalf("a sound graph: %v", err)
@@ -64,7 +72,25 @@ func TestValidate(t *testing.T) {
 		{"no exchange", func(j *Job) { j.Nodes[2].Inputs[0] = 0 }, "no exchange"},
 		{"no path", func(j *Job) { j.Nodes[2].Path = "" }, "STATE_ID"},
 		{"sink columns", func(j *Job) { j.Nodes[4].Op.(*Sink).Table = tableOf("t"); j.Nodes[4].Op.(*Sink).Table.Columns = nil }, "columns for a table"},
-		{"overwrite", func(j *Job) { j.Nodes[4].Op.(*Sink).Overwrite = true }, "not_yet"},
+		{"overwrite of a stream", func(j *Job) { j.Nodes[4].Op.(*Sink).Overwrite = true }, "needs a batch job"},
+		{"overwrite of a table that grows", func(j *Job) {
+			j.Bounded, j.Batch = true, true
+			j.Nodes[3].Op.(*Sink).Overwrite = true
+		}, "cannot be overwritten"},
+		{"overwrite by lanes", func(j *Job) {
+			j.Bounded, j.Batch = true, true
+			s := j.Nodes[4].Op.(*Sink)
+			s.Overwrite, s.Connector = true, replacing{mode: connector.ReplaceOnRequest}
+		}, "without an exchange"},
+		{"results that replace, by lanes", func(j *Job) {
+			j.Nodes[4].Op.(*Sink).Connector = replacing{mode: connector.ReplaceResults}
+		}, "without an exchange"},
+		{"static row", func(j *Job) {
+			j.Bounded, j.Batch = true, true
+			s := j.Nodes[3].Op.(*Sink)
+			s.Overwrite, s.Connector = true, replacing{mode: connector.ReplaceOnRequest}
+			s.Static = [][]expr.Expr{{}}
+		}, "a static row of 0 columns"},
 		{"both ways", func(j *Job) {
 			j.Nodes[3].Schema, j.Nodes[2].Schema = schema, schema
 			j.Nodes[3].Op.(*Sink).Table = tableOf("agg")

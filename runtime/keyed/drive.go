@@ -32,7 +32,11 @@ func (r *Stages) drive() {
 			at := r.now().UnixMilli()
 			for _, a := range e.sealed {
 				r.known[a.Header.ID] = sealedArtifact{a, at}
-				ids = append(ids, a.Header.ID)
+				if r.tables[a.Header.ID.Table].overwrite {
+					r.held = append(r.held, a.Header.ID)
+				} else {
+					ids = append(ids, a.Header.ID)
+				}
 			}
 			r.step(checkpoint.Acked{Task: e.task.number, N: e.n, Sealed: ids})
 		case checkpoint.Committed:
@@ -97,7 +101,13 @@ func (r *Stages) do(a checkpoint.Action) {
 			byTable[id.Table] = append(byTable[id.Table], r.known[id].Artifact)
 		}
 		for id, as := range byTable {
-			r.tables[id].queue.put(as)
+			r.tables[id].queue.put(publication{n: a.N, artifacts: as})
+		}
+	case checkpoint.PublishEnd:
+		for _, t := range r.tablesInOrder() {
+			if t.overwrite {
+				t.queue.put(r.atEnd(t, a.N))
+			}
 		}
 	case checkpoint.Remove:
 		ns := a.Ns
@@ -114,6 +124,18 @@ func (r *Stages) do(a checkpoint.Action) {
 	case checkpoint.Fail:
 		r.fail(a.Err)
 	}
+}
+
+// atEnd is all that is published of an overwritten table: nothing more, where the
+// restored checkpoint was that of the end.
+func (r *Stages) atEnd(t *tableState, n uint64) publication {
+	p := publication{n: n, end: !t.restored}
+	for _, id := range r.held {
+		if id.Table == t.handle.Table.ID && p.end {
+			p.artifacts = append(p.artifacts, r.known[id].Artifact)
+		}
+	}
+	return p
 }
 
 // wake sends the coordinator a tick at a time.
@@ -143,13 +165,17 @@ func (r *Stages) manifest(a checkpoint.Write) (*checkpoint.Manifest, []checkpoin
 				r.total(table).add(c)
 			}
 			for _, x := range ack.sealed {
+				if r.tables[x.Header.ID.Table].overwrite {
+					continue
+				}
 				m.Artifacts = append(m.Artifacts, x)
 				m.SealedMillis = append(m.SealedMillis, r.known[x.Header.ID].at)
 			}
 		}
 		m.Stages = append(m.Stages, st)
 	}
-	for _, id := range a.Carry {
+	// What is held until the end is in every manifest until then.
+	for _, id := range slices.Concat(a.Carry, r.held) {
 		x := r.known[id]
 		m.Artifacts, m.SealedMillis = append(m.Artifacts, x.Artifact), append(m.SealedMillis, x.at)
 	}
@@ -199,7 +225,11 @@ func (r *Stages) write(ctx context.Context, m *checkpoint.Manifest, files []chec
 	r.current = m
 	floor := m.Number
 	for i := range m.Artifacts {
-		floor = min(floor, m.Artifacts[i].Header.ID.Manifest)
+		if id := m.Artifacts[i].Header.ID; id.Epoch < r.env.JobEpoch {
+			floor = 0 // held since a run before: nothing is settled while it is
+		} else {
+			floor = min(floor, id.Manifest)
+		}
 	}
 	r.floors[m.Number] = floor
 	r.post(checkpoint.Written{N: m.Number})
@@ -245,9 +275,13 @@ func (r *Stages) facts(m *checkpoint.Manifest) []ledger.Fact {
 		facts = append(facts, &e)
 	}
 	var ids []connector.ArtifactID
+	end := ended(m)
 	for _, in := range m.Intents() {
 		if _, known := book.Intent(in.ID()); known {
 			continue // carried over, or recorded before a crash
+		}
+		if t := r.tables[in.ID().Table]; t != nil && t.overwrite && !end {
+			continue // nothing of it is published before the end
 		}
 		facts = append(facts, in)
 		ids = append(ids, in.ID())

@@ -89,6 +89,9 @@ func (r *Stages) findTables() error {
 			if t == nil {
 				t = newTableState(r, h)
 				r.tables[h.Table.ID] = t
+				if err := t.replaces(op); err != nil {
+					return err
+				}
 			}
 			t.stages = append(t.stages, s.id)
 		}
@@ -148,7 +151,8 @@ func (r *Stages) settleRestored(ctx context.Context, from *checkpoint.Restored) 
 		r.totals[e.Table] = &emitted{rows: e.Rows, dead: e.Dead}
 	}
 	r.current = m
-	if err := r.record(ctx, m); err != nil {
+	err := r.record(ctx, m)
+	if err != nil {
 		return err
 	}
 	published := 0
@@ -159,7 +163,12 @@ func (r *Stages) settleRestored(ctx context.Context, from *checkpoint.Restored) 
 				mine = append(mine, a)
 			}
 		}
-		if err := t.settle(ctx, mine); err != nil {
+		if t.overwrite {
+			err = r.resume(ctx, t, m)
+		} else {
+			err = t.settle(ctx, mine)
+		}
+		if err != nil {
 			return err
 		}
 		published += len(mine)
@@ -173,6 +182,24 @@ func (r *Stages) settleRestored(ctx context.Context, from *checkpoint.Restored) 
 	}
 	r.notice("keyed stages: restored from checkpoint %d, %d artefacts of it were not yet known to be published", m.Number, published)
 	return nil
+}
+
+// resume keeps the artefacts of an overwritten table for the end of the input, and
+// finishes what was begun if that had come.
+func (r *Stages) resume(ctx context.Context, t *tableState, m *checkpoint.Manifest) error {
+	p := publication{n: m.Number, end: true}
+	for i, a := range m.Artifacts {
+		if id := a.Header.ID; id.Table == t.handle.Table.ID {
+			r.known[id] = sealedArtifact{a, m.SealedMillis[i]}
+			r.held = append(r.held, id)
+			p.artifacts = append(p.artifacts, a)
+		}
+	}
+	if !ended(m) {
+		return nil
+	}
+	t.restored = true
+	return t.settleReplacements(ctx, t.replacements(p))
 }
 
 // giveUp ends the intents of checkpoints above n: what is visible stays so and is
@@ -284,6 +311,11 @@ func (r *Stages) build(from *checkpoint.Restored) error {
 		MaxUnpublished: r.opts.MaxUnpublished, Kept: kept}
 	if r.opts.CheckpointInterval > 0 {
 		cfg.IntervalMillis = max(r.opts.CheckpointInterval.Milliseconds(), 1)
+	}
+	for _, t := range r.tables {
+		if t.overwrite {
+			cfg.AtEnd++
+		}
 	}
 	cfg.MinPauseMillis, cfg.TimeoutMillis = r.opts.MinPause.Milliseconds(), max(r.opts.Timeout.Milliseconds(), 0)
 	r.coord = checkpoint.NewCoordinator(cfg)

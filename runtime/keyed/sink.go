@@ -84,7 +84,8 @@ func newSinkPart(t *task, n *graph.Node, h engine.SinkHandle, id connector.Artif
 }
 
 func (s *sinkPart) start(ctx context.Context, memory int64) error {
-	w, err := s.handle.Sink.OpenWriter(ctx, connector.Attempt{ID: s.id, MemoryBytes: memory})
+	w, err := s.handle.Sink.OpenWriter(ctx, connector.Attempt{ID: s.id, MemoryBytes: memory,
+		Replace: s.t.r.tables[s.handle.Table.ID].replacer != nil})
 	if err != nil {
 		return fmt.Errorf("table %s: opening a writer: %w", s.handle.Table.Name, err)
 	}

@@ -67,6 +67,7 @@ type Stages struct {
 	acks    map[int]*acknowledgement
 	cursors []ledger.Cursor // at the barrier under way
 	known   map[connector.ArtifactID]sealedArtifact
+	held    []connector.ArtifactID // of overwritten tables, until the end
 	totals  map[connector.UUID]*emitted
 	timer   slot.Timer
 	began   time.Time

@@ -22,11 +22,19 @@ type tableState struct {
 	handle engine.SinkHandle
 	policy connector.CommitPolicy
 	stages []int
-	queue  mailbox[[]connector.Artifact]
+	queue  mailbox[publication]
+
+	// replacer: the table's partitions are replaced whole. overwrite: that is done
+	// once, at the end of all input; statics are the partitions that are replaced
+	// also by nothing. restored: a run before has come to that end.
+	replacer  connector.Replacer
+	overwrite bool
+	statics   []string
+	restored  bool
 }
 
 func newTableState(r *Stages, h engine.SinkHandle) *tableState {
-	t := &tableState{r: r, handle: h, queue: newMailbox[[]connector.Artifact]()}
+	t := &tableState{r: r, handle: h, queue: newMailbox[publication]()}
 	if pc, ok := h.Sink.(connector.PartitionCommitter); ok {
 		t.policy = pc.CommitPolicy()
 	}
@@ -36,18 +44,27 @@ func newTableState(r *Stages, h engine.SinkHandle) *tableState {
 // run is the publisher's goroutine.
 func (t *tableState) run(ctx context.Context) error {
 	for {
-		as, ok := t.queue.take(ctx)
+		p, ok := t.queue.take(ctx)
 		if !ok {
 			return nil
 		}
-		if err := t.publish(ctx, as, true); err != nil {
+		var err error
+		if t.replacer != nil {
+			err = t.replace(ctx, t.replacements(p), true)
+		} else {
+			err = t.publish(ctx, p.artifacts, true)
+		}
+		if err != nil {
 			return err
 		}
-		ids := make([]connector.ArtifactID, len(as))
-		for i := range as {
-			ids[i] = as[i].Header.ID
+		ids := make([]connector.ArtifactID, len(p.artifacts))
+		for i := range p.artifacts {
+			ids[i] = p.artifacts[i].Header.ID
 		}
 		t.r.post(checkpoint.Committed{IDs: ids})
+		if t.overwrite {
+			t.r.post(checkpoint.EndPublished{})
+		}
 	}
 }
 
@@ -61,6 +78,9 @@ func order(as []connector.Artifact) {
 // settle looks what became of artefacts of a run before and publishes those that
 // are only sealed. Invariant 3: look first.
 func (t *tableState) settle(ctx context.Context, as []connector.Artifact) error {
+	if t.replacer != nil {
+		return t.settleReplacements(ctx, t.replacements(publication{artifacts: as}))
+	}
 	if len(as) == 0 {
 		return nil
 	}
@@ -115,6 +135,9 @@ func (t *tableState) forget(ctx context.Context, as []connector.Artifact) error 
 // giveUp discards artefacts that no checkpoint lists any more, unless they are
 // visible.
 func (t *tableState) giveUp(ctx context.Context, as []connector.Artifact) error {
+	if t.replacer != nil {
+		return t.giveUpReplacements(ctx, as)
+	}
 	if len(as) == 0 {
 		return nil
 	}
@@ -167,25 +190,33 @@ func (t *tableState) resolve(ctx context.Context, as []connector.Artifact) ([]co
 	return out, nil
 }
 
-// publish makes artefacts visible and says so in the ledger. With wait, what may
-// go away by itself is tried again, for ever: meanwhile no more than a few
-// checkpoints are made (Invariant 8).
+// publish makes artefacts visible and says so in the ledger.
 func (t *tableState) publish(ctx context.Context, as []connector.Artifact, wait bool) error {
 	order(as)
-	delay := t.r.opts.RetryMin
-	for tries := 0; len(as) > 0; tries++ {
+	return t.persist(ctx, wait, len(as), func(ctx context.Context) (int, error, error) {
 		left, cause, err := t.try(ctx, as)
+		as = left
+		return len(left), cause, err
+	})
+}
+
+// persist tries until nothing is left of n. With wait, what may go away by itself
+// is tried again, for ever: meanwhile no more than a few checkpoints are made
+// (Invariant 8).
+func (t *tableState) persist(ctx context.Context, wait bool, n int, try func(context.Context) (left int, cause, err error)) error {
+	delay := t.r.opts.RetryMin
+	for tries := 0; n > 0; tries++ {
+		left, cause, err := try(ctx)
 		if err != nil {
 			return err
 		}
-		if len(left) == 0 {
+		if n = left; n == 0 {
 			return nil
 		}
-		as = left
 		if !wait && tries >= 2 {
 			return fmt.Errorf("table %s: publishing: %w", t.handle.Table.Name, cause)
 		}
-		t.r.env.Log.Warn("publishing failed and is tried again", "table", t.handle.Table.Name, "artifacts", len(as), "error", cause)
+		t.r.env.Log.Warn("publishing failed and is tried again", "table", t.handle.Table.Name, "left", n, "error", cause)
 		if err := t.sleep(ctx, delay); err != nil {
 			return err
 		}
@@ -298,7 +329,7 @@ func (t *tableState) reopen(as []connector.Artifact) []ledger.Fact {
 // stages still emit is later. Whoever announces goes on from there, once nothing
 // of the partition is pending.
 func (t *tableState) closing(m *checkpoint.Manifest) []ledger.Fact {
-	if t.policy.Trigger == connector.NoCommit {
+	if t.policy.Trigger == connector.NoCommit || t.overwrite && !ended(m) {
 		return nil
 	}
 	var mine []connector.Artifact
@@ -307,7 +338,19 @@ func (t *tableState) closing(m *checkpoint.Manifest) []ledger.Fact {
 			mine = append(mine, a)
 		}
 	}
-	facts := t.reopen(mine)
+	pending := slices.DeleteFunc(slices.Clone(mine), func(a connector.Artifact) bool {
+		e, ok := t.r.env.Book.Intent(a.Header.ID)
+		return t.overwrite && ok && e.Result == ledger.Committed
+	})
+	facts := t.reopen(pending)
+	for _, tp := range t.statics {
+		empty := tp != "" && !slices.ContainsFunc(mine, func(a connector.Artifact) bool { return a.Header.TablePartition == tp })
+		if empty && t.r.env.Book.Close(ledger.CloseKey{Table: t.handle.Table.ID, TablePartition: tp}) == nil {
+			// It has no artefact by which it would be found.
+			facts = append(facts, &ledger.Close{Table: t.handle.Table.ID, TablePartition: tp, Step: ledger.Closing, Version: 1,
+				TimeMillis: t.r.now().UnixMilli()})
+		}
+	}
 	if t.policy.Trigger != connector.PartitionTime {
 		return facts
 	}

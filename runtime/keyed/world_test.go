@@ -34,6 +34,9 @@ type memTable struct {
 	order     []connector.ArtifactID // of publishing
 	parts     map[connector.ArtifactID]string
 	announced []string
+	// Of a table that is replaced: its partitions' versions, and what was done.
+	versions map[string]uint64
+	replaced []string
 }
 
 func newWorld() *world {
@@ -43,7 +46,7 @@ func newWorld() *world {
 func (w *world) table(name string) *memTable {
 	if w.tables[name] == nil {
 		w.tables[name] = &memTable{fence: map[uint32]uint64{}, staged: map[connector.ArtifactID][]string{},
-			published: map[connector.ArtifactID][]string{}, parts: map[connector.ArtifactID]string{}}
+			published: map[connector.ArtifactID][]string{}, parts: map[connector.ArtifactID]string{}, versions: map[string]uint64{}}
 	}
 	return w.tables[name]
 }
