@@ -62,7 +62,7 @@ func keyedAttempt(job byte, epoch uint64, subtask uint32) connector.Attempt {
 }
 
 // sealPart seals rows as the parts of a version, from one writer.
-func sealPart(ctx context.Context, w connector.Writer, a connector.Attempt, manifest uint64, b *batch.Batch) ([]connector.Artifact, error) {
+func sealPart(ctx context.Context, w connector.Writer, a connector.Attempt, manifest uint64, seq *uint64, b *batch.Batch) ([]connector.Artifact, error) {
 	ids, err := w.Buckets(b, nil, nil)
 	if err != nil {
 		return nil, err
@@ -73,9 +73,10 @@ func sealPart(ctx context.Context, w connector.Writer, a connector.Attempt, mani
 		}
 	}
 	var reqs []connector.SealRequest
-	for i, k := range w.Open() {
+	for _, k := range w.Open() {
 		id := a.ID
-		id.Manifest, id.Sequence = manifest, uint64(i)
+		id.Manifest, id.Sequence = manifest, *seq
+		*seq++
 		reqs = append(reqs, connector.SealRequest{Bucket: k.ID, Header: connector.Header{ID: id, TablePartition: k.TablePartition, Rows: k.Rows}})
 	}
 	return w.Seal(ctx, reqs)
@@ -88,6 +89,7 @@ type replacing struct {
 	connector.Replacer
 	attempts [2]connector.Attempt
 	writers  [2]connector.Writer
+	seqs     [2]uint64
 }
 
 func openReplacing(t testing.TB, w World, o connector.Owner) *replacing {
@@ -113,7 +115,7 @@ func (r *replacing) version(partition int, version uint64, first int64, n int) c
 	x := connector.Replacement{Version: version, TablePartition: r.name(partition)}
 	half := n / 2
 	for i, b := range []*batch.Batch{rowsOf(partition, first, half), rowsOf(partition, first+int64(half), n-half)} {
-		as, err := sealPart(context.Background(), r.writers[i], r.attempts[i], version, b)
+		as, err := sealPart(context.Background(), r.writers[i], r.attempts[i], version, &r.seqs[i], b)
 		noError(r.t, err)
 		for _, a := range as {
 			if a.Header.TablePartition != x.TablePartition {
@@ -281,7 +283,7 @@ func replacesFenced(t *testing.T, w ReplaceWorld) {
 	old := openReplacing(t, w, OwnerOf(1, 1))
 	x := old.version(0, 1, 0, 10)
 	r := openReplacing(t, w, OwnerOf(1, 2))
-	if _, err := sealPart(context.Background(), old.writers[0], old.attempts[0], 2, rowsOf(0, 50, 4)); !errors.Is(err, connector.ErrFenced) {
+	if _, err := sealPart(context.Background(), old.writers[0], old.attempts[0], 2, &old.seqs[0], rowsOf(0, 50, 4)); !errors.Is(err, connector.ErrFenced) {
 		t.Fatalf("the old attempt seals: %v", err)
 	}
 	r.outcome(connector.Sealed, x)
@@ -369,6 +371,7 @@ func (l *replaceRun) cycle(ctx context.Context, w World) error {
 		return fmt.Errorf("opening writer: %w", err)
 	}
 	defer wr.Close()
+	var seq uint64
 	if l.done < len(l.named) {
 		if err := l.recover(ctx, r); err != nil {
 			return err
@@ -383,7 +386,7 @@ func (l *replaceRun) cycle(ctx context.Context, w World) error {
 			}
 			x := connector.Replacement{TablePartition: name, Version: uint64(n)}
 			if n < replaceRounds || p == 0 {
-				if x.Parts, err = sealPart(ctx, wr, a, uint64(n), rowsOf(p, int64(n*100+p*50), 8)); err != nil {
+				if x.Parts, err = sealPart(ctx, wr, a, uint64(n), &seq, rowsOf(p, int64(n*100+p*50), 8)); err != nil {
 					return fmt.Errorf("sealing: %w", err)
 				}
 			}

@@ -174,3 +174,14 @@ func TestAcceptance(t *testing.T) {
 		})
 	}
 }
+
+// ReplaceMode implements conntest.ReplaceWorld.
+func (w *world) ReplaceMode() connector.ReplaceMode {
+	mode, _ := w.conn.ReplaceMode(w.table())
+	return mode
+}
+
+// TestReplacing runs the suite for sinks that replace partitions.
+func TestReplacing(t *testing.T) {
+	conntest.RunReplacer(t, func(testing.TB) conntest.ReplaceWorld { return newWorld(vfs.NewMem(), "json") })
+}

@@ -197,7 +197,16 @@ func (s *Sink) discard(p payload) error {
 	if err := refuse(); err != nil {
 		return err
 	}
-	for _, name := range []string{s.path(p.staged), s.path(fencedForm(p.staged))} {
+	names := s.sealedNames(p)
+	// A replacement that was cut short may have moved it.
+	aside, err := s.replacedNames(s.fs.Dir(final))
+	if err != nil {
+		return err
+	}
+	for _, dir := range aside {
+		names = append(names, s.fs.Join(dir, s.fs.Base(final)))
+	}
+	for _, name := range names {
 		err := s.fs.Remove(name)
 		if errors.Is(err, vfs.ErrNotExist) {
 			continue

@@ -28,6 +28,11 @@ func (s *Sink) OpenWriter(ctx context.Context, a connector.Attempt) (connector.W
 	if err := s.fence(lane, a.ID.Epoch); err != nil {
 		return nil, err
 	}
+	if a.Replace {
+		if err := s.probeExchange(a.ID); err != nil {
+			return nil, err
+		}
+	}
 	return newWriter(s, a), nil
 }
 

@@ -33,6 +33,9 @@ func (r ownerRecord) String() string {
 
 // claim makes the owner the one who writes the table, or says whose it is.
 func (s *Sink) claim() error {
+	if err := s.finishReplace(); err != nil {
+		return fmt.Errorf("finishing the replacing of %s: %w", s.prefix+s.dir, err)
+	}
 	dir := s.fs.Join(s.dir, stagingDir)
 	if err := s.durableDir(dir); err != nil {
 		return fmt.Errorf("making %s: %w", dir, err)

@@ -46,6 +46,8 @@ var (
 	_ connector.Sink               = (*Sink)(nil)
 	_ connector.PartitionCommitter = (*Sink)(nil)
 	_ connector.Settler            = (*Sink)(nil)
+	_ connector.Replacer           = (*Sink)(nil)
+	_ connector.ReplacingConnector = (*Connector)(nil)
 )
 
 // OpenSink implements connector.SinkConnector.

@@ -84,6 +84,9 @@ func (f *FS) remove(op, name string, do func(*hdfs.Client, string) error) error 
 // Rename implements vfs.FS.
 func (f *FS) Rename(oldName, newName string) error { return f.rename(oldName, newName, true) }
 
+// Exchange implements vfs.FS: the NameNode has no such call.
+func (f *FS) Exchange(_, _ string) error { return vfs.ErrNotSupported }
+
 // RenameNoReplace looks before it renames. The server itself refuses to replace
 // a directory that is not empty; it would replace a file. So of two callers who
 // give different files one name at the same moment, one would lose its file:

@@ -23,6 +23,7 @@ func (c *compiler) finish() {
 	}
 	if c.opts.Mode != ModeSQL {
 		plan.CheckTopics(plans, &c.diags)
+		plan.CheckOverwrites(plans, &c.diags)
 		plan.CheckStateNames(plans, &c.diags)
 	}
 	if len(plans) == 0 && (c.opts.Mode == ModeRun || c.opts.Mode == ModePreview) && !c.diags.HasErrors() {
@@ -96,6 +97,7 @@ func (c *compiler) lowerStatements() {
 			plans[i] = c.optimize(group[i].plan).(*plan.Insert)
 		}
 		plan.CheckTopics(plans, &c.diags)
+		plan.CheckOverwrites(plans, &c.diags)
 		job, err := lower.Job(plans, c.lowerOptions(modeOf{group[0].batch, group[0].zone}))
 		if err != nil {
 			c.lowerError(err, group[0].at)

@@ -36,6 +36,8 @@ const (
 	CodeUnboundedInBatch   Code = "unbounded_in_batch"
 	CodeBoundedOnly        Code = "bounded_only"
 	CodeTopicBothWays      Code = "topic_both_ways"
+	CodeNotReplaceable     Code = "not_replaceable"
+	CodeOverwriteTwice     Code = "overwrite_twice"
 	CodeStateName          Code = "state_name"
 	CodeWideTable          Code = "wide_table"
 	CodeInternal           Code = "internal"

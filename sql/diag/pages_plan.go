@@ -3,6 +3,8 @@ package diag
 // planPages are the pages of errors about the shape of the plan.
 func planPages() []Page {
 	const window = "TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '1' HOUR))"
+	const ended = "CREATE TABLE clicks (uid BIGINT, room STRING) WITH ('connector' = 'datagen', 'number-of-rows' = '10');\n"
+	const files = "CREATE TABLE f (uid BIGINT) WITH ('connector' = 'filesystem', 'path' = '/tmp/f', 'format' = 'json');\n"
 	return []Page{
 		{
 			Code: CodeUpdatingIntoAppend, Phase: PhasePlan, Title: "rows that change go to a table that only takes new ones",
@@ -70,6 +72,21 @@ that look at or change what runs belong into millrace sql.`,
 has. They work with SET 'execution.runtime-mode' = 'batch' over sources with an end.`,
 			Wrong: exampleJob("SELECT uid, room FROM clicks ORDER BY uid"),
 			Right: exampleJob("SELECT uid, room FROM clicks"),
+		},
+		{
+			Code: CodeNotReplaceable, Phase: PhasePlan, Title: "INSERT OVERWRITE into a table that only grows",
+			Explanation: `INSERT OVERWRITE makes the rows of a query the whole content of each table partition that it
+touches, at once. Tables of files and of Hive can do that; topics, key-value stores and the like cannot.`,
+			Wrong: "SET 'execution.runtime-mode' = 'batch';\n" + ended + exampleSink + "INSERT OVERWRITE rooms SELECT uid, room FROM clicks;",
+			Right: "SET 'execution.runtime-mode' = 'batch';\n" + ended + exampleSink + "INSERT INTO rooms SELECT uid, room FROM clicks;",
+		},
+		{
+			Code: CodeOverwriteTwice, Phase: PhasePlan, Title: "a table is overwritten and written once more",
+			Explanation: `All INSERTs of a job run together, so what an INSERT OVERWRITE would leave of the rows of another
+INSERT into the same table would depend on the order. Two INSERT OVERWRITE may fill one table if each names its
+own partition.`,
+			Wrong: "SET 'execution.runtime-mode' = 'batch';\n" + ended + files + "INSERT OVERWRITE f SELECT uid FROM clicks;\nINSERT INTO f SELECT uid FROM clicks;",
+			Right: "SET 'execution.runtime-mode' = 'batch';\n" + ended + files + "INSERT OVERWRITE f SELECT uid FROM clicks UNION ALL SELECT uid FROM clicks;",
 		},
 		{
 			Code: CodeTopicBothWays, Phase: PhasePlan, Title: "a topic reaches a table both directly and aggregated",

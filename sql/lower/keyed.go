@@ -3,7 +3,6 @@ package lower
 import (
 	"strconv"
 
-	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/sql/catalog"
 	"github.com/millrace/millrace/sql/plan"
@@ -185,40 +184,4 @@ func (l *lowerer) late(t *catalog.Table) graph.LateRows {
 		out.Policy = graph.Drop
 	}
 	return out
-}
-
-// addToSink adds a lowered query to its table's sink.
-func (l *lowerer) addToSink(ins *plan.Insert, in *lowered) {
-	s := l.byTable[ins.Table.Name]
-	if s == nil {
-		s = &sink{op: l.sinkOf(ins), path: ins.Table.Name, time: in.time()}
-		l.byTable[ins.Table.Name] = s
-		l.sinks = append(l.sinks, s)
-	}
-	s.inputs = append(s.inputs, in.id)
-	if s.time != in.time() {
-		s.time = -1
-	}
-}
-
-func (l *lowerer) sinkOf(ins *plan.Insert) *graph.Sink {
-	t := ins.Table
-	op := &graph.Sink{Table: t.SinkTable(l.zone.Location()), Overwrite: ins.Overwrite}
-	op.Connector, _ = t.Connector.(connector.SinkConnector)
-	if l.o.SinkInstead != nil {
-		op.Connector = l.o.SinkInstead
-	}
-	policy := l.o.Settings.String("lane.on-error")
-	if t.Runtime.Has("lane.on-error") {
-		policy = t.Runtime.String("lane.on-error")
-	}
-	op.OnError = map[string]graph.ErrorPolicy{"dead-letter": graph.DeadLetter, "drop": graph.Drop, "fail": graph.Fail}[policy]
-	op.NotNull = op.OnError
-	switch l.o.Settings.String("table.exec.sink.not-null-enforcer") {
-	case "ERROR":
-		op.NotNull = graph.Fail
-	case "DROP":
-		op.NotNull = graph.Drop
-	}
-	return op
 }

@@ -86,13 +86,6 @@ type source struct {
 	out   *lowered // once lowered
 }
 
-type sink struct {
-	op     *graph.Sink
-	inputs []graph.NodeID
-	time   int
-	path   string
-}
-
 // lowered is a lowered node with its columns.
 type lowered struct {
 	id   graph.NodeID
@@ -410,6 +403,9 @@ func (l *lowerer) window(w *plan.Window) graph.Window {
 // finish adds the sinks and checks the graph.
 func (l *lowerer) finish() (*graph.Job, error) {
 	for _, s := range l.sinks {
+		if err := l.behindExchange(s); err != nil {
+			return nil, err
+		}
 		schema := s.op.Table.Schema(nil)
 		l.job.Nodes = append(l.job.Nodes, &graph.Node{
 			ID: graph.NodeID(len(l.job.Nodes)), Op: s.op, Inputs: s.inputs, Schema: schema, Path: s.path, TimeColumn: s.time,

@@ -25,10 +25,7 @@ func (b *Binder) Insert(s *syntax.Insert) *Insert {
 		b.declaring = false
 		return nil
 	}
-	if s.Overwrite && !b.Batch {
-		b.errorf(diag.CodeBoundedOnly, s.Span().StartOnly().To(s.Target.Span()), "INSERT OVERWRITE replaces what is there, which a streaming job cannot know to be complete").
-			WithHelp("SET 'execution.runtime-mode' = 'batch' if the input ends")
-	}
+	b.checkOverwrite(s, t)
 	static, ok := b.staticPartition(s, t)
 	targets, colsOK := b.targets(s, t, static)
 	b.origin, b.sink = []string{t.Name}, t
@@ -46,6 +43,9 @@ func (b *Binder) Insert(s *syntax.Insert) *Insert {
 	}
 	b.CheckOver(node)
 	ins := &Insert{Input: node, Table: t, Overwrite: s.Overwrite, Span: s.Target.Span()}
+	if s.Overwrite {
+		ins.Static = staticRow(t, static)
+	}
 	b.checkSink(ins)
 	if s.Columns == nil {
 		b.lintNames(out, targets)

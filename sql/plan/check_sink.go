@@ -124,7 +124,10 @@ func (t *topicUses) add(n Node, table string, at diag.Span) {
 func CheckTopics(inserts []*Insert, diags *diag.List) {
 	uses := topicUses{of: map[topicKey]*topicUse{}}
 	for _, ins := range inserts {
-		uses.add(ins.Input, ins.Table.Name, ins.Span)
+		// What overwrites goes through an exchange in any case.
+		if !ins.Overwrite {
+			uses.add(ins.Input, ins.Table.Name, ins.Span)
+		}
 	}
 	for _, k := range uses.order {
 		if u := uses.of[k]; u.direct && u.keyed {

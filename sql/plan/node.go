@@ -202,7 +202,10 @@ type Insert struct {
 	Input     Node
 	Table     *catalog.Table
 	Overwrite bool
-	Span      diag.Span
+	// Static is the row of the table that PARTITION (...) fixes, where that is every
+	// partition column and Overwrite is set; else nil.
+	Static []expr.Expr
+	Span   diag.Span
 }
 
 // Columns implements Node.

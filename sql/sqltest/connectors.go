@@ -3,13 +3,14 @@ package sqltest
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/millrace/millrace/runtime/connector"
 )
 
 // Registry returns the connectors of this package and extra ones.
 func Registry(extra ...connector.Connector) *connector.Registry {
-	all := append([]connector.Connector{&bound{logSpec()}, &bound{fileSpec()}, &bound{upsertSpec()}, &bound{printSpec("print")}, &bound{printSpec("blackhole")}, &bound{datagenSpec()}}, extra...)
+	all := append([]connector.Connector{&bound{logSpec()}, &files{bound{fileSpec()}}, &bound{upsertSpec()}, &bound{printSpec("print")}, &bound{printSpec("blackhole")}, &bound{datagenSpec()}}, extra...)
 	r, err := connector.NewRegistry(all...)
 	if err != nil {
 		panic("BUG: " + err.Error())
@@ -30,6 +31,16 @@ func (b *bound) OpenSource(context.Context, *connector.Table) (connector.Source,
 
 func (b *bound) OpenSink(context.Context, *connector.Table, connector.Owner) (connector.Sink, error) {
 	return nil, errBoundOnly
+}
+
+// files are tables that can be overwritten, but for those at far://.
+type files struct{ bound }
+
+func (*files) ReplaceMode(t *connector.Table) (connector.ReplaceMode, string) {
+	if strings.HasPrefix(t.Options.String("path"), "far://") {
+		return connector.ReplaceNever, "what is far stays as it is"
+	}
+	return connector.ReplaceOnRequest, ""
 }
 
 func jsonFormat() connector.FormatSpec {

@@ -126,6 +126,10 @@ func (h *hookFS) RenameNoReplace(oldName, newName string) error {
 		func() error { return h.FS.RenameNoReplace(oldName, newName) })
 }
 
+func (h *hookFS) Exchange(a, b string) error {
+	return h.do(Op{Kind: OpRename, Name: "exchange", Path: a, NewPath: b}, func() error { return h.FS.Exchange(a, b) })
+}
+
 func (h *hookFS) Link(oldName, newName string) error {
 	return h.do(Op{Kind: OpLink, Name: "link", Path: oldName, NewPath: newName},
 		func() error { return h.FS.Link(oldName, newName) })

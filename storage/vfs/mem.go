@@ -67,6 +67,8 @@ type nameChange struct {
 	name    string
 	node    *memNode
 	oldName string // also removed by this change, if not empty
+	// other is set when oldName is not removed but exchanged: it means other now.
+	other *memNode
 	// target is set on the half of a rename that takes the old name away from
 	// another directory: it cannot survive without target, the other half.
 	target    *nameChange
@@ -87,6 +89,9 @@ func (d *memNode) change(c *nameChange) {
 	} else {
 		d.entries[c.name] = c.node
 	}
+	if c.other != nil {
+		d.entries[c.oldName] = c.other
+	}
 	d.pending = append(d.pending, c)
 }
 
@@ -98,6 +103,9 @@ func applyName(m map[string]*memNode, c *nameChange) {
 		delete(m, c.name)
 	} else {
 		m[c.name] = c.node
+	}
+	if c.other != nil {
+		m[c.oldName] = c.other
 	}
 }
 
@@ -291,6 +299,31 @@ func (m *MemFS) RenameNoReplace(oldName, newName string) error {
 	return m.rename(oldName, newName, false)
 }
 
+// Exchange implements FS.
+func (m *MemFS) Exchange(a, b string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ad, ab, err := m.parent("exchange", a)
+	if err != nil {
+		return err
+	}
+	bd, bb, err := m.parent("exchange", b)
+	if err != nil {
+		return err
+	}
+	an, bn := ad.entries[ab], bd.entries[bb]
+	switch {
+	case an == nil:
+		return pathErr("exchange", a, ErrNotExist)
+	case bn == nil:
+		return pathErr("exchange", b, ErrNotExist)
+	case ad != bd:
+		return pathErr("exchange", b, ErrNotSupported)
+	}
+	ad.change(&nameChange{name: bb, node: an, oldName: ab, other: bn})
+	return nil
+}
+
 // Link implements FS.
 func (m *MemFS) Link(oldName, newName string) error {
 	m.mu.Lock()
@@ -443,8 +476,10 @@ func (m *MemFS) choose(d *memNode, o CrashOptions, kept map[*nameChange]bool, se
 	}
 	alive := true
 	for _, c := range d.pending {
-		if c.node != nil {
-			children[c.node] = true
+		for _, n := range []*memNode{c.node, c.other} {
+			if n != nil {
+				children[n] = true
+			}
 		}
 		alive = alive && o.survives()
 		if alive {
@@ -469,6 +504,7 @@ func (m *MemFS) choose(d *memNode, o CrashOptions, kept map[*nameChange]bool, se
 	}
 	for _, c := range d.pending {
 		add(c.name, c.node)
+		add(c.oldName, c.other)
 	}
 	sort.Strings(names)
 	for _, name := range names {

@@ -73,6 +73,14 @@ func (osFS) RenameNoReplace(oldName, newName string) error {
 	return os.Remove(oldName)
 }
 
+func (osFS) Exchange(a, b string) error {
+	err := exchange(a, b)
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOSYS) {
+		return &os.LinkError{Op: "exchange", Old: a, New: b, Err: ErrNotSupported}
+	}
+	return err
+}
+
 func (osFS) Link(oldName, newName string) error { return os.Link(oldName, newName) }
 
 func (osFS) Mkdir(dir string) error { return os.Mkdir(dir, 0o755) }

@@ -15,6 +15,8 @@ func (*directFile) close() {}
 
 func renameNoReplace(_, _ string) error { return ErrNotSupported }
 
+func exchange(_, _ string) error { return ErrNotSupported }
+
 func fdatasync(f *os.File) error { return f.Sync() }
 
 func preadDontCache(*os.File, []byte, int64) (int, error) { return 0, ErrNotSupported }

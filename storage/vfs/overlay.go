@@ -235,6 +235,16 @@ func (o *OverlayFS) RenameNoReplace(oldName, newName string) error {
 	return o.move(oldName, newName, o.upper.RenameNoReplace)
 }
 
+// Exchange implements FS.
+func (o *OverlayFS) Exchange(a, b string) error {
+	for _, name := range []string{a, b} {
+		if err := o.copyUp(name); err != nil {
+			return err
+		}
+	}
+	return o.upper.Exchange(a, b)
+}
+
 // Link implements FS.
 func (o *OverlayFS) Link(oldName, newName string) error {
 	if _, err := o.Stat(newName); err == nil {

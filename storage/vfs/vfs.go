@@ -144,6 +144,10 @@ type FS interface {
 	// system, files fall back to link and unlink and directories get
 	// ErrNotSupported.
 	RenameNoReplace(oldName, newName string) error
+	// Exchange swaps what two names of one directory mean, atomically, also across
+	// a crash; ErrNotExist if one is missing, ErrNotSupported where the system
+	// cannot.
+	Exchange(a, b string) error
 	// Link gives a file a second name; ErrExist if that is taken.
 	Link(oldName, newName string) error
 	// Mkdir makes one directory; ErrExist if the name is taken, ErrNotExist if

@@ -25,6 +25,7 @@ func Run(t *testing.T, open func(t *testing.T) (vfs.FS, string)) {
 		{"truncate", truncate},
 		{"rename", rename},
 		{"rename without replacing", renameNoReplace},
+		{"exchange", exchange},
 		{"link", link},
 		{"directories", directories},
 		{"removed while open", removedWhileOpen},
@@ -211,6 +212,20 @@ func renameNoReplace(t *testing.T, fsys vfs.FS, dir string) {
 	must(t, fsys.RenameNoReplace(a, c))
 	wantNames(t, fsys, dir, "b", "c")
 	wantErr(t, "renaming a missing name", fsys.RenameNoReplace(a, fsys.Join(dir, "d")), vfs.ErrNotExist)
+}
+
+func exchange(t *testing.T, fsys vfs.FS, dir string) {
+	a, b := fsys.Join(dir, "a"), fsys.Join(dir, "b")
+	wantErr(t, "exchanging missing names", fsys.Exchange(a, b), vfs.ErrNotExist)
+	must(t, fsys.Mkdir(a))
+	wantErr(t, "exchanging with a missing name", fsys.Exchange(a, b), vfs.ErrNotExist)
+	must(t, fsys.Mkdir(b))
+	write(t, fsys, fsys.Join(a, "x"), "A")
+	write(t, fsys, fsys.Join(b, "y"), "B")
+	must(t, fsys.Exchange(a, b))
+	wantNames(t, fsys, dir, "a", "b")
+	wantContent(t, fsys, fsys.Join(b, "x"), "A")
+	wantContent(t, fsys, fsys.Join(a, "y"), "B")
 }
 
 func link(t *testing.T, fsys vfs.FS, dir string) {

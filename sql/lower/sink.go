@@ -1,0 +1,137 @@
+package lower
+
+import (
+	"slices"
+
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/graph"
+	"github.com/millrace/millrace/sql/plan"
+)
+
+// sink is a table being written, by one or more INSERTs.
+type sink struct {
+	op     *graph.Sink
+	inputs []graph.NodeID
+	time   int
+	path   string
+}
+
+// addToSink adds a lowered query to its table's sink.
+func (l *lowerer) addToSink(ins *plan.Insert, in *lowered) {
+	s := l.byTable[ins.Table.Name]
+	if s == nil {
+		s = &sink{op: l.sinkOf(ins), path: ins.Table.Name, time: in.time()}
+		l.byTable[ins.Table.Name] = s
+		l.sinks = append(l.sinks, s)
+	}
+	s.inputs = append(s.inputs, in.id)
+	if s.op.Overwrite && ins.Static != nil && len(s.op.Table.PartitionKeys) > 0 {
+		s.op.Static = append(s.op.Static, ins.Static)
+	}
+	if s.time != in.time() {
+		s.time = -1
+	}
+}
+
+func (l *lowerer) sinkOf(ins *plan.Insert) *graph.Sink {
+	t := ins.Table
+	op := &graph.Sink{Table: t.SinkTable(l.zone.Location()), Overwrite: ins.Overwrite && l.o.SinkInstead == nil}
+	op.Connector, _ = t.Connector.(connector.SinkConnector)
+	if l.o.SinkInstead != nil {
+		op.Connector = l.o.SinkInstead
+	}
+	policy := l.o.Settings.String("lane.on-error")
+	if t.Runtime.Has("lane.on-error") {
+		policy = t.Runtime.String("lane.on-error")
+	}
+	op.OnError = map[string]graph.ErrorPolicy{"dead-letter": graph.DeadLetter, "drop": graph.Drop, "fail": graph.Fail}[policy]
+	op.NotNull = op.OnError
+	switch l.o.Settings.String("table.exec.sink.not-null-enforcer") {
+	case "ERROR":
+		op.NotNull = graph.Fail
+	case "DROP":
+		op.NotNull = graph.Drop
+	}
+	return op
+}
+
+// behindExchange gives the inputs of a sink that replaces table partitions their
+// exchange: lanes commit apart, and what is replaced whole is published at once.
+func (l *lowerer) behindExchange(s *sink) error {
+	if !s.op.Overwrite && s.op.ReplaceMode() != connector.ReplaceResults {
+		return nil
+	}
+	lanes, keyed := l.ways()
+	var direct, rest []graph.NodeID
+	for todo := slices.Clone(s.inputs); len(todo) > 0; {
+		id := todo[0]
+		todo = todo[1:]
+		n := l.job.Nodes[id]
+		switch _, union := n.Op.(*graph.Union); {
+		case !lanes[id]:
+			rest = append(rest, id)
+		case !keyed[id]:
+			direct = append(direct, id)
+		case union:
+			todo = append(slices.Clone(n.Inputs), todo...)
+		default:
+			return &graph.NotYetError{Feature: "INSERT OVERWRITE of a UNION ALL of rows with and without an aggregate, under another clause"}
+		}
+	}
+	if len(direct) == 0 {
+		s.inputs = rest
+		return nil
+	}
+	in := l.job.Nodes[direct[0]]
+	if len(direct) > 1 {
+		in = l.append(&graph.Union{}, in, direct...)
+	}
+	ex := &graph.Exchange{Keys: exchangeKeys(s.op), Parallelism: l.o.Parallelism}
+	if len(ex.Keys) == 0 {
+		ex.Parallelism = 1
+	}
+	s.inputs = append(rest, l.append(ex, in, in.ID).ID)
+	return nil
+}
+
+// append adds a node of the schema of another.
+func (l *lowerer) append(op graph.Op, like *graph.Node, inputs ...graph.NodeID) *graph.Node {
+	n := &graph.Node{ID: graph.NodeID(len(l.job.Nodes)), Op: op, Inputs: inputs, Schema: like.Schema, TimeColumn: like.TimeColumn}
+	l.job.Nodes = append(l.job.Nodes, n)
+	return n
+}
+
+// ways says of each node whether rows of lanes reach it without an exchange, and
+// whether rows of a keyed stage do.
+func (l *lowerer) ways() (lanes, keyed []bool) {
+	lanes, keyed = make([]bool, len(l.job.Nodes)), make([]bool, len(l.job.Nodes))
+	for id, n := range l.job.Nodes {
+		for _, in := range n.Inputs {
+			lanes[id], keyed[id] = lanes[id] || lanes[in], keyed[id] || keyed[in]
+		}
+		switch n.Op.(type) {
+		case *graph.Source:
+			lanes[id] = true
+		case *graph.Exchange:
+			lanes[id], keyed[id] = false, true
+		case *graph.Values:
+			keyed[id] = true
+		}
+	}
+	return lanes, keyed
+}
+
+// exchangeKeys spreads rows so that one table partition is written by few tasks:
+// by the partition columns that the rows choose, else by the first column that
+// can be a key.
+func exchangeKeys(op *graph.Sink) []int {
+	if len(op.Table.PartitionKeys) > 0 && len(op.Static) == 0 {
+		return slices.Clone(op.Table.PartitionKeys)
+	}
+	for i, c := range op.Table.Columns {
+		if !c.Type.IsNested() && !slices.Contains(op.Table.PartitionKeys, i) {
+			return []int{i}
+		}
+	}
+	return nil
+}
