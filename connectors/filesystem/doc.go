@@ -21,6 +21,16 @@
 //	      part-<artefact id>.parquet   sealed: synced, length compared
 //	    <job>/<lane>/<epoch>.fenced/   a lower epoch, cut off by a newer one
 //
+// # Replacing
+//
+// INSERT OVERWRITE makes new files the whole content of a table partition: they
+// are put into a directory beside the partition's, with a record of whose and which
+// content it is (.content), and the two directories change places in one operation
+// of the system (renameat2, RENAME_EXCHANGE). So a reader, and a crash, find the old
+// content or the new. What stood there before is removed then. Of an unpartitioned
+// table it is the table's own directory that is exchanged; the staging directory
+// is brought along, by the next start if a crash came in between.
+//
 // The names and encodings are in docs/format/table-directory.md.
 //
 // # Protocol
@@ -46,7 +56,8 @@
 //   - Invariant 3: a failed publish says nothing; Resolve looks. Nothing is
 //     removed before the outcome is known.
 //   - Invariant 9: see Fence.
-//   - A published file is never opened for writing, replaced or removed.
+//   - A published file is never opened for writing or replaced, and removed only
+//     with the whole content of its partition.
 //
 // # Concurrency
 //

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
@@ -124,8 +125,7 @@ func (s *Sink) replace(x replacement) error {
 	if err := s.fs.SyncDir(parent); err != nil {
 		return fmt.Errorf("syncing %s: %w", parent, err)
 	}
-	// What stood there before, and what attempts of older versions left.
-	return s.sweepReplaced(x.dir)
+	return s.sweepReplaced(x)
 }
 
 // hasContent reports a partition whose content is of the version, or a newer one
@@ -142,12 +142,16 @@ func (s *Sink) hasContent(x replacement) (bool, error) {
 }
 
 func (s *Sink) content(dir string) (contentRecord, error) {
-	var r contentRecord
 	name := s.fs.Join(dir, contentFile)
 	b, err := vfs.ReadFile(s.fs, name)
 	if err != nil {
-		return r, err
+		return contentRecord{}, err
 	}
+	return readContent(b, name)
+}
+
+func readContent(b []byte, name string) (contentRecord, error) {
+	var r contentRecord
 	if err := json.Unmarshal(b, &r); err != nil {
 		return r, fmt.Errorf("content record %s: %w", name, err)
 	}
@@ -155,6 +159,14 @@ func (s *Sink) content(dir string) (contentRecord, error) {
 		return r, fmt.Errorf("content record %s has version %d; this program knows %d", name, r.Version, contentVersion)
 	}
 	return r, nil
+}
+
+func (r contentRecord) encode() ([]byte, error) {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("encoding content record: %w", err)
+	}
+	return append(b, '\n'), nil
 }
 
 // fill makes the new directory: all parts and the record, durable. What a try
@@ -176,11 +188,11 @@ func (s *Sink) fill(x replacement) error {
 			return err
 		}
 	}
-	b, err := json.Marshal(contentRecord{Version: contentVersion, Job: s.owner.Job.String(), Content: x.Version})
+	b, err := contentRecord{Version: contentVersion, Job: s.owner.Job.String(), Content: x.Version}.encode()
 	if err != nil {
-		return fmt.Errorf("encoding content record: %w", err)
+		return err
 	}
-	if err := s.writeWhole(s.fs.Join(x.next, contentFile), append(b, '\n')); err != nil {
+	if err := s.writeWhole(s.fs.Join(x.next, contentFile), b); err != nil {
 		return fmt.Errorf("writing content record: %w", err)
 	}
 	if err := s.fs.SyncDir(x.next); err != nil {
@@ -314,14 +326,19 @@ func (s *Sink) replacedNames(dir string) ([]string, error) {
 	return out, nil
 }
 
-// sweepReplaced removes what a finished replacement leaves. It never removes a
-// staging directory: that would be the table's own.
-func (s *Sink) sweepReplaced(dir string) error {
-	names, err := s.replacedNames(dir)
+// sweepReplaced removes what a finished replacement leaves: what stood there
+// before, and what tries of versions up to its own left. A newer one's may hold its
+// parts. It never removes a staging directory: that would be the table's own.
+func (s *Sink) sweepReplaced(x replacement) error {
+	names, err := s.replacedNames(x.dir)
 	if err != nil {
 		return err
 	}
 	for _, n := range names {
+		version, mine := strings.CutPrefix(s.fs.Base(n), s.nextPrefix(x.dir)+s.owner.Job.String()+"-")
+		if v, err := strconv.ParseUint(version, 10, 64); mine && (err != nil || v > x.Version) {
+			continue
+		}
 		if ok, err := vfs.Exists(s.fs, s.fs.Join(n, stagingDir)); err != nil || ok {
 			return errors.Join(err, errStagingAside(n, ok))
 		}
@@ -365,6 +382,9 @@ func (s *Sink) resolveReplace(x replacement) (connector.Outcome, error) {
 	}
 	if done {
 		if err := s.fs.SyncDir(s.fs.Dir(x.dir)); err != nil {
+			return connector.Unknown, err
+		}
+		if err := s.sweepReplaced(x); err != nil {
 			return connector.Unknown, err
 		}
 		return connector.Published, nil

@@ -726,6 +726,20 @@ func TestGoldenEncodings(t *testing.T) {
 			t.Errorf("%+v leads out of the table", bad)
 		}
 	}
+	record, err := os.ReadFile("testdata/content-v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := readContent(record, "content-v1")
+	if err != nil || content != (contentRecord{Version: 1, Job: conntest.OwnerOf(1, 1).Job.String(), Content: 1<<32 | 3}) {
+		t.Errorf("golden content %+v %v", content, err)
+	}
+	if b, err := content.encode(); err != nil || string(b) != string(record) {
+		t.Errorf("content is written as %s: %v", b, err)
+	}
+	if _, err := readContent([]byte(`{"version":2}`), "x"); err == nil {
+		t.Error("a content record of version 2 is read")
+	}
 	r, err := readOwner(vfs.NewOS(), "testdata/owner-v1")
 	if err != nil || r != recordOf(conntest.OwnerOf(1, 3)) {
 		t.Errorf("golden owner %+v %v", r, err)

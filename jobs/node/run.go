@@ -31,9 +31,9 @@ type RunOptions struct {
 	// Path is the job file's absolute path, which with its base name is the
 	// job's identity unless the file sets 'pipeline.name'.
 	Path string
-	// Fresh starts a new generation; Append lets it add to tables that have
-	// rows of earlier ones.
-	Fresh, Append bool
+	// Fresh starts a new generation. Where tables have rows of earlier ones, Append
+	// adds to them; Overwrite makes every INSERT an INSERT OVERWRITE.
+	Fresh, Append, Overwrite bool
 	// Adopt takes tables over from another data directory.
 	Adopt bool
 	// DiscardAfter gives up checkpoints above it; 0: none.
@@ -76,7 +76,7 @@ func DeadTopic(job string, g *graph.Job) string {
 // *control.Error with every finding.
 func (n *Node) Start(ctx context.Context, o RunOptions) (*Running, error) {
 	base := strings.TrimSuffix(filepath.Base(o.Path), ".sql")
-	c := spec.Compile(o.Files, o.Vars, compile.Options{Registry: n.registry, Mode: compile.ModeRun, JobName: base})
+	c := spec.Compile(o.Files, o.Vars, compile.Options{Registry: n.registry, Mode: compile.ModeRun, JobName: base, Overwrite: o.Overwrite})
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
@@ -160,6 +160,9 @@ func (n *Node) checkFresh(rec jobRecord, g *graph.Job, o RunOptions) error {
 			rows[row.Table.Name] += row.Counts.Written
 		}
 		for _, s := range sinks(g) {
+			if s.Overwrite {
+				continue
+			}
 			name := s.Table.Name
 			if t, ok := book.Table(name); ok {
 				if e := book.Emitted(t.ID); e != nil {
@@ -169,7 +172,7 @@ func (n *Node) checkFresh(rec jobRecord, g *graph.Job, o RunOptions) error {
 			if rows[name] > 0 {
 				return &control.Error{Kind: "input",
 					Message: fmt.Sprintf("--fresh: table %s holds %d rows of an earlier run, which would be there twice", name, rows[name]),
-					Hint:    "empty the table first, or say --append"}
+					Hint:    "empty the table first, or say --append to add to it, --overwrite to replace what it has"}
 			}
 		}
 	}

@@ -45,6 +45,8 @@ func tell(a Action) string {
 		return fmt.Sprintf("record %d in the ledger, publishing %s", a.N, names(a.IDs))
 	case Publish:
 		return fmt.Sprintf("publish %s of %d", names(a.IDs), a.N)
+	case PublishEnd:
+		return fmt.Sprintf("publish the end of %d", a.N)
 	case Remove:
 		return fmt.Sprintf("remove manifests %v", a.Ns)
 	case Wake:
@@ -84,6 +86,7 @@ func TestCoordinator(t *testing.T) {
 				d.MaybeScanArgs(t, "interval", &cfg.IntervalMillis)
 				d.MaybeScanArgs(t, "pause", &cfg.MinPauseMillis)
 				d.MaybeScanArgs(t, "timeout", &cfg.TimeoutMillis)
+				d.MaybeScanArgs(t, "whole", &cfg.AtEnd)
 				d.MaybeScanArgs(t, "retained", &cfg.Retained)
 				d.MaybeScanArgs(t, "unpublished", &cfg.MaxUnpublished)
 				var kept uint64
@@ -106,6 +109,8 @@ func TestCoordinator(t *testing.T) {
 				e = Committed{ids(text("ids"))}
 			case "ended":
 				e = Ended{int(num("task"))}
+			case "published":
+				e = EndPublished{}
 			case "stop":
 				e = Stop{}
 			case "failed":

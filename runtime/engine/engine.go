@@ -191,7 +191,11 @@ func (r *Run) open(ctx context.Context) error {
 		r.slots = append(r.slots, slot.New(slot.Options{Clock: r.clock, MemoryBytes: r.opts.SlotMemoryBytes,
 			OpenFiles: r.opts.SlotOpenFiles}))
 	}
-	r.epoch = r.book.JobEpoch() + 1
+	// Tables know the epoch of whatever generation wrote them last.
+	for g := range r.deps.Scope.Generation + 1 {
+		r.epoch = max(r.epoch, r.deps.Ledger.Book(ledger.Scope{Job: r.deps.Scope.Job, Generation: g}).JobEpoch())
+	}
+	r.epoch++
 	if err := r.book.Append(ctx, &ledger.Start{Epoch: r.epoch, TimeMillis: r.clock.Now().UnixMilli()}); err != nil {
 		return fmt.Errorf("recording the start: %w", err)
 	}

@@ -65,6 +65,8 @@ type Options struct {
 	Parallelism int
 	// NoOptimizer leaves the plan as it was bound. Results are the same.
 	NoOptimizer bool
+	// Overwrite makes every INSERT INTO an INSERT OVERWRITE.
+	Overwrite bool
 	// Index, if not nil, takes down what names and expressions mean, and what
 	// was declared, also when there are errors.
 	Index *plan.Index

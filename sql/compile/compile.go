@@ -308,6 +308,10 @@ func sentence(s string) *Result { return &Result{Columns: []string{"result"}, Ro
 func (c *compiler) insert(s syntax.Stmt, inserts []*syntax.Insert) {
 	at := c.add(Statement{Kind: KindInsert, AST: s})
 	for _, i := range inserts {
+		if c.opts.Overwrite && !i.Overwrite {
+			over := *i
+			over.Overwrite, i = true, &over
+		}
 		if ins := c.binder.Insert(i); ins != nil {
 			c.keep(ins, at, i.Target.Span())
 		}

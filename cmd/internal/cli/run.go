@@ -45,6 +45,9 @@ The process owns the data directory meanwhile; other commands given the same
 				return err
 			}
 			o.Vars = e.vars(set)
+			if o.Overwrite && (o.Append || !o.Fresh) {
+				return exitcode.With(exitcode.Input, errors.New("--overwrite goes with --fresh, and without --append"))
+			}
 			if dryRun {
 				return e.dryRun(cmd, &job, args)
 			}
@@ -56,6 +59,7 @@ The process owns the data directory meanwhile; other commands given the same
 	f.BoolVar(&dryRun, "dry-run", false, "compile and print the plan; nothing runs")
 	f.BoolVar(&o.Fresh, "fresh", false, "start anew, from where the tables' start options say, as if the job had never run")
 	f.BoolVar(&o.Append, "append", false, "with --fresh: add to tables that have rows of earlier runs")
+	f.BoolVar(&o.Overwrite, "overwrite", false, "with --fresh: every INSERT replaces what the table partitions it touches hold, as INSERT OVERWRITE")
 	f.BoolVar(&o.Adopt, "adopt", false, "take over tables that belong to another data directory")
 	f.Int64Var(&o.MaxDead, "max-dead", -1, "stop with exit 1 when more than `N` rows are dead; -1: never")
 	f.Uint64Var(&o.DiscardAfter, "discard-after", 0, "give up checkpoints above number `N`, after a message that asked for it")
