@@ -129,7 +129,14 @@ func rebuild(f vfs.File, m Meta, end int64) (*Index, int64, error) {
 		e, ok := decodeExtent(head, m.ID)
 		ok = ok && e.Position == pos && e.End() <= end
 		if !ok && m.Kind == Own {
-			var err error
+			next, err := skipPadding(f, m, pos, end)
+			if err != nil {
+				return nil, 0, err
+			}
+			if next > pos {
+				pos = next
+				continue
+			}
 			if e, ok, err = salvage(f, m, pos, end); err != nil {
 				return nil, 0, err
 			}

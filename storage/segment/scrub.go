@@ -12,7 +12,7 @@ import (
 // Damage is one bad range of a segment file.
 type Damage struct {
 	// Part is what was hit: "file header", "extent header", "batch table",
-	// "batch", "footer" or "unknown bytes".
+	// "batch", "padding", "footer" or "unknown bytes".
 	Part     string
 	Position int64 // in the file, bytes
 	Length   int64 // bytes
@@ -85,8 +85,8 @@ func (s *scrubber) run() error {
 	pos := int64(dataStart)
 	for i := range s.l.index.extents {
 		e := &s.l.index.extents[i]
-		if e.Position != pos {
-			s.gap(pos, e.Position, i)
+		if err := s.between(pos, e.Position, i); err != nil {
+			return err
 		}
 		if err := s.extent(e); err != nil {
 			return err
@@ -95,8 +95,8 @@ func (s *scrubber) run() error {
 	}
 	switch d := s.l.damage; {
 	case d == nil:
-		if pos != s.l.dataEnd {
-			s.gap(pos, s.l.dataEnd, len(s.l.index.extents))
+		if err := s.between(pos, s.l.dataEnd, len(s.l.index.extents)); err != nil {
+			return err
 		}
 	case errors.Is(d, ErrFooter):
 		s.add(Damage{Part: "footer", Position: s.l.dataEnd, Length: s.l.size - s.l.dataEnd, Err: d})
@@ -135,6 +135,23 @@ func (s *scrubber) fileHeader() error {
 		}
 	}
 	return nil
+}
+
+// between looks at what stands before an extent or the footer: in an own segment
+// zeros up to where a region begins, else nothing.
+func (s *scrubber) between(from, to int64, next int) error {
+	if from == to {
+		return nil
+	}
+	if s.l.meta.Kind != Own || to != padTo64(from, vfs.DirectAlign) {
+		s.gap(from, to, next)
+		return nil
+	}
+	b, err := s.read(from, int(to-from))
+	if err == nil && !isZero(b) {
+		s.add(Damage{Part: "padding", Position: from, Length: to - from, Err: record.ErrChecksum})
+	}
+	return err
 }
 
 // gap reports bytes between extents: extents that neither footer nor header

@@ -75,6 +75,10 @@ type Writer struct {
 	named  bool // the directory was synced
 	sealed bool
 	failed error
+	// regions are those under way; written is how far regions reached, also
+	// those that were dropped.
+	regions []*Region
+	written int64
 }
 
 // Create makes a new segment file. It is durable, name included, after the
@@ -334,6 +338,12 @@ func (w *Writer) Seal() (Info, error) {
 	w.size = w.pos + int64(len(w.buf)-start)
 	if err := w.flushAt(w.size); err != nil {
 		return Info{}, err
+	}
+	// The trailer is found at the end of the file.
+	if w.written > w.size {
+		if err := w.file.f.Truncate(w.size); err != nil {
+			return Info{}, w.fail(fmt.Errorf("cutting segment: %w", err))
+		}
 	}
 	if err := w.sync(); err != nil {
 		return Info{}, err

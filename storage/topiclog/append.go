@@ -131,6 +131,7 @@ func (r *request) checkBatches(trusted bool, maxBytes int) error {
 		}
 		r.producers = r.producers || b.ProducerID != record.NoProducerID
 		r.records += int64(b.LastOffsetDelta) + 1
+		r.count++
 		r.maxTs = max(r.maxTs, b.MaxTimestamp)
 	}
 	return nil

@@ -5,8 +5,12 @@ import (
 	"sync/atomic"
 )
 
-// blockBytes is the usual size of a block.
-const blockBytes = 1 << 20
+// blockBytes is the usual size of a block, ownBlockBytes that of one for own
+// segments: what one group brings, with some padding.
+const (
+	blockBytes    = 1 << 20
+	ownBlockBytes = maxDirectGroup + 64<<10
+)
 
 // block is a piece of the write cache's memory in which journal groups are laid
 // out. The cache holds one reference until all of the block's batches are in
@@ -21,6 +25,7 @@ type block struct {
 // blockPool keeps the memory of released blocks.
 type blockPool struct {
 	pool sync.Pool
+	size int // of the blocks that are kept
 	// poison overwrites released memory, so that a reader that kept a slice
 	// over its Release fails its checksums rather than reads by luck.
 	poison bool
@@ -28,12 +33,12 @@ type blockPool struct {
 
 // take returns a block of at least size bytes with one reference.
 func (p *blockPool) take(size int) *block {
-	if size <= blockBytes {
+	if size <= p.size {
 		if b, ok := p.pool.Get().(*block); ok {
 			b.refs.Store(1)
 			return b
 		}
-		size = blockBytes
+		size = p.size
 	}
 	b := &block{buf: make([]byte, size), pool: p}
 	b.refs.Store(1)
@@ -52,7 +57,7 @@ func (b *block) release() {
 		}
 	}
 	// Larger ones are rare and must not stay.
-	if len(b.buf) == blockBytes {
+	if len(b.buf) == b.pool.size {
 		b.pool.pool.Put(b)
 	}
 }

@@ -112,8 +112,25 @@ func (sh *shard) flushAndWait() error {
 // flushPart is what a flush takes of one partition.
 type flushPart struct {
 	p       *partition
-	batches []cached
+	batches []cached // for the mixed segment
 	seg     segPart
+	// own, if it is not nil, has what comes after batches; behind follows it.
+	own    *sealed
+	behind []cached
+}
+
+// bytes is the size of everything in the part.
+func (f *flushPart) bytes() (n int64) {
+	for i := range f.batches {
+		n += int64(f.batches[i].size)
+	}
+	for i := range f.behind {
+		n += int64(f.behind[i].size)
+	}
+	if f.own != nil {
+		n += f.own.ref.bytes
+	}
+	return n
 }
 
 // flush writes one generation of the cache: everything published so far. Order:
@@ -121,29 +138,29 @@ type flushPart struct {
 // is done, and only then the journal's files may be used again.
 func (sh *shard) flush() error {
 	sh.mu.Lock()
+	for sh.ownBusy && !sh.writerWaits && sh.fenced == nil {
+		sh.space.Wait() // for the group under way
+	}
 	through := sh.published
 	if through <= sh.flushed {
 		sh.mu.Unlock()
 		return nil
 	}
 	parts := sh.takeParts(through)
+	useless := sh.takeOwn(parts)
 	facts, freshened := sh.takeFresh(parts, through)
 	producers := sh.takeProducers(through)
 	sh.mu.Unlock()
+	sh.discard(useless)
 	edits := slices.Clone(sh.recoveryEdits)
+	done := false
+	defer func() { sh.closeSealed(parts, done) }()
 
-	var seg *segmentInfo
-	if len(parts) > 0 {
-		var err error
-		if seg, err = sh.writeSegment(parts); err != nil {
-			return err
-		}
-		var held []segPart
-		for i := range parts {
-			held = append(held, parts[i].seg)
-		}
-		edits = append(edits, seg.edit(held))
+	seg, err := sh.writeParts(parts)
+	if err != nil {
+		return err
 	}
+	edits = append(edits, partEdits(parts, seg)...)
 	cursors, settleCursors := sh.s.cursorEdits(sh)
 	edits = append(edits, flushedEdit(sh.number, through))
 	// Cursors are true as long as the journal has their groups, too: if they
@@ -167,7 +184,7 @@ func (sh *shard) flush() error {
 		}
 	}
 	edits = slices.Concat(facts, cursors, known, edits)
-	err := sh.s.meta.commit(func() {
+	err = sh.s.meta.commit(func() {
 		sh.flushedThrough(through, seg, parts, freshened, producers)
 		settleCursors()
 	}, edits...)
@@ -178,8 +195,39 @@ func (sh *shard) flush() error {
 		return fmt.Errorf("committing segment: %w", err)
 	}
 	sh.recoveryEdits = nil // only the first flush, before any goroutine, has some
+	done = true
 	sh.journal.Recycle(through)
 	return nil
+}
+
+// writeParts makes durable what goes to a mixed segment, which is nil if nothing
+// does, and the own segments.
+func (sh *shard) writeParts(parts []flushPart) (seg *segmentInfo, err error) {
+	if err := sealAll(parts); err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(parts, func(f flushPart) bool { return len(f.batches) > 0 }) {
+		return sh.writeSegment(parts)
+	}
+	return nil, nil
+}
+
+// partEdits let the manifest name what writeParts wrote.
+func partEdits(parts []flushPart, seg *segmentInfo) []manifest.Edit {
+	var edits []manifest.Edit
+	var held []segPart
+	for i := range parts {
+		if len(parts[i].batches) > 0 {
+			held = append(held, parts[i].seg)
+		}
+		if t := parts[i].own; t != nil {
+			edits = append(edits, t.seg.edit([]segPart{t.ref}))
+		}
+	}
+	if seg != nil {
+		edits = append(edits, seg.edit(held))
+	}
+	return edits
 }
 
 // maxCursorBytes bounds the cursors in one commit of metadata.
@@ -286,6 +334,9 @@ func (sh *shard) writeSegment(parts []flushPart) (*segmentInfo, error) {
 	}
 	var scratch []byte
 	for i := range parts {
+		if len(parts[i].batches) == 0 {
+			continue
+		}
 		if scratch, err = parts[i].writeTo(w, scratch); err != nil {
 			_ = w.Abort()
 			return nil, err
@@ -333,19 +384,16 @@ func (sh *shard) flushedThrough(through uint64, seg *segmentInfo, parts []flushP
 	defer sh.mu.Unlock()
 	sh.flushed = through
 	sh.settleJumps()
+	var unused []*segmentInfo
 	for i := range parts {
-		p, sp := parts[i].p, parts[i].seg
-		if p.dead.Load() {
-			continue
-		}
-		p.insertSegment(segRef{seg: seg, base: sp.base, last: sp.last, bytes: sp.bytes})
-		if p.start > sp.base {
-			p.trimBelowStart()
-		}
+		unused = append(unused, sh.insertPart(&parts[i], seg)...)
 	}
 	if seg != nil && seg.refs > 0 {
 		sh.segments[seg.id] = seg
+	} else if seg != nil {
+		unused = append(unused, seg)
 	}
+	sh.promote(parts)
 	for i := range freshened {
 		freshened[i].settle()
 	}
@@ -364,10 +412,40 @@ func (sh *shard) flushedThrough(through uint64, seg *segmentInfo, parts []flushP
 	})
 	sh.dropCached(through)
 	sh.space.Broadcast()
-	if seg != nil && seg.refs == 0 {
-		// All of its partitions were deleted meanwhile.
-		go sh.s.forgetSegments(sh, []*segmentInfo{seg})
+	if len(unused) > 0 {
+		// All of their partitions were deleted meanwhile.
+		go sh.s.forgetSegments(sh, unused)
 	}
+}
+
+// insertPart lets a partition know what segments have of it now, and returns an
+// own segment that nobody needs; mu is held.
+func (sh *shard) insertPart(f *flushPart, seg *segmentInfo) (unused []*segmentInfo) {
+	p := f.p
+	if p.dead.Load() {
+		if f.own != nil {
+			unused = append(unused, f.own.seg)
+		}
+		return unused
+	}
+	insert := func(seg *segmentInfo, sp segPart) {
+		p.insertSegment(segRef{seg: seg, base: sp.base, last: sp.last, bytes: sp.bytes})
+		if p.start > sp.base {
+			p.trimBelowStart()
+		}
+	}
+	if len(f.batches) > 0 {
+		insert(seg, f.seg)
+	}
+	if f.own != nil {
+		insert(f.own.seg, f.own.ref)
+		if f.own.seg.refs > 0 {
+			sh.segments[f.own.seg.id] = f.own.seg
+		} else {
+			unused = append(unused, f.own.seg)
+		}
+	}
+	return unused
 }
 
 // settle notes what the manifest has by now; the shard's mutex is held. It goes
@@ -407,17 +485,9 @@ func (sh *shard) dropCached(through uint64) {
 		}
 		return false
 	})
-	n := 0
-	for n < len(sh.blocks) && sh.blocks[n].lastSeq <= through {
-		sh.blocks[n].b.release()
-		n++
-	}
-	sh.blocks = slices.Clone(sh.blocks[n:])
-	sh.cacheBytes = 0
+	sh.blocks, sh.cacheBytes = dropBlocks(sh.blocks, through)
+	sh.ownBlocks, sh.ownBytes = dropBlocks(sh.ownBlocks, through)
 	sh.oldestMs = 0
-	for _, u := range sh.blocks {
-		sh.cacheBytes += u.bytes
-	}
 	for _, p := range sh.dirty {
 		if t := p.recent[0].timeMs; sh.oldestMs == 0 || t < sh.oldestMs {
 			sh.oldestMs = t

@@ -32,6 +32,11 @@ type Options struct {
 	// GroupBytes is the size at which a group is committed although more is
 	// waiting; 0 means 512 KiB.
 	GroupBytes int
+	// DirectBytes is how much of a promoted partition must be at hand to go past
+	// the journal, into its own segment; 0 means 128 KiB, negative that no
+	// partition is promoted. What own segments have in the write cache comes on
+	// top of CacheBytes, at most twice as much.
+	DirectBytes int
 	// GroupDelay is how long a group collects at most; 0 means 2 ms.
 	GroupDelay time.Duration
 	// SyncInterval is how long records of os topics may stay unsynced; 0 means
@@ -84,6 +89,22 @@ type Options struct {
 
 	// manifest tunes the metadata log; tests make it rewrite itself often.
 	manifest manifest.Options
+	// promoteBytes and demoteBytes are what a partition must bring in a generation
+	// of the cache to be promoted, and not to be demoted; 0 means an eighth and a
+	// 32nd of the shard's cache.
+	promoteBytes, demoteBytes int64
+}
+
+// ownLimits are promoteBytes and demoteBytes.
+func (o *Options) ownLimits(shards int) (up, down int64) {
+	up, down = o.promoteBytes, o.demoteBytes
+	if up == 0 {
+		up = o.shardCache(shards) / 8
+	}
+	if down == 0 {
+		down = o.shardCache(shards) / 32
+	}
+	return up, down
 }
 
 // defaults fills in what is not set and names the field that is wrong.
@@ -103,6 +124,9 @@ func (o *Options) defaults() error {
 	}
 	if o.GroupBytes == 0 {
 		o.GroupBytes = 512 << 10
+	}
+	if o.DirectBytes == 0 {
+		o.DirectBytes = 128 << 10
 	}
 	set(&o.CacheBytes, 64<<20)
 	set(&o.ReserveBytes, 64<<20)

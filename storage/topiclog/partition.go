@@ -50,6 +50,7 @@ type partition struct {
 
 	dead   atomic.Bool // deleted
 	assign int64       // the writer's own: the offset it gives next
+	own    atomic.Pointer[own]
 
 	dirty     bool // in shard.dirty: recent is not empty
 	noted     bool // in shard.freshNotes

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace/millrace/storage/manifest"
 	"github.com/millrace/millrace/storage/record"
+	"github.com/millrace/millrace/storage/vfs"
 	"github.com/millrace/millrace/storage/wal"
 )
 
@@ -100,11 +101,14 @@ type replayer struct {
 	edits   []manifest.Edit
 	cut     map[*partition]int64 // torn tail: drop what follows; the highest offset dropped
 	jumped  map[*partition]bool
+	own     map[uint64]vfs.File // own segments that references name, nil if they are not there
 }
 
 func (r *replayer) run() error {
 	sh := r.sh
 	r.cut, r.jumped = map[*partition]int64{}, map[*partition]bool{}
+	r.own = map[uint64]vfs.File{}
+	defer r.closeOwn()
 	r.clean = sh.clean && (r.rec.Last == sh.cleanSeq || sh.cleanSeq <= sh.flushed)
 	for _, text := range r.rec.Damage {
 		r.report(Damage{Kind: DamageRotten, File: text, From: 0, To: -1, Detail: "journal file header"})
@@ -160,6 +164,13 @@ func (r *replayer) group(g *wal.Group, durable bool) error {
 	for _, text := range g.Damage {
 		r.clean, r.rebuild = false, true
 		r.report(Damage{Kind: kind, File: g.File, Position: g.Position, From: 0, To: -1, Detail: text})
+	}
+	for i := range g.Entries {
+		if e := &g.Entries[i]; e.Kind == wal.KindReference {
+			if err := r.resolve(e); err != nil {
+				return err
+			}
+		}
 	}
 	b := r.blockFor(g)
 	at := 0

@@ -1,7 +1,9 @@
 package topiclog
 
 import (
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/millrace/millrace/storage/manifest"
@@ -20,6 +22,7 @@ type request struct {
 	noteKey string
 	rawNote []byte
 	records int64 // offsets that the batches take
+	count   int   // batches, if they may go past the journal
 	maxTs   int64
 	os      bool // acknowledge before the fsync
 	stamp   bool // give the records the time of the append
@@ -39,8 +42,11 @@ type request struct {
 	cursorParts []*partition // of the cursors
 
 	// Set by the writer.
-	base int64
-	off  uint32 // of the batches in the block
+	base  int64
+	block *block
+	off   uint32 // of the batches in the block
+	// bodied says that the journal must take the batches themselves.
+	bodied bool
 	// repeated says that the batches are in the log, or earlier in the group,
 	// already: the request only waits.
 	repeated bool
@@ -53,6 +59,32 @@ type blockUse struct {
 	b       *block
 	lastSeq uint64
 	bytes   int64 // of the groups in it
+}
+
+// useBlock notes that a group has bytes in a block.
+func useBlock(uses []blockUse, b *block, seq uint64, size int64) []blockUse {
+	if n := len(uses); n > 0 && uses[n-1].b == b {
+		uses[n-1].lastSeq = seq
+		uses[n-1].bytes += size
+		return uses
+	}
+	b.retain()
+	return append(uses, blockUse{b: b, lastSeq: seq, bytes: size})
+}
+
+// dropBlocks lets go of the blocks of groups up to one, and returns the others
+// and their size.
+func dropBlocks(uses []blockUse, through uint64) (left []blockUse, size int64) {
+	n := 0
+	for n < len(uses) && uses[n].lastSeq <= through {
+		uses[n].b.release()
+		n++
+	}
+	left = slices.Clone(uses[n:])
+	for _, u := range left {
+		size += u.bytes
+	}
+	return left, size
 }
 
 type cursorKey struct {
@@ -80,11 +112,20 @@ type shard struct {
 	cur     *block // where the next group is laid out, with its own reference
 	curUsed int
 	group   []*request
+	groupMs int64 // when the group was begun
 	signals []*Watcher
-	staged  map[stagedKey]producerState // what the group does to producers
-	bounded time.Time                   // when producers were too many and none was idle
-	marked  bool                        // the last group is known to be durable by a later one
-	osDirty time.Time
+	// The block where the next region of an own segment is laid out, as cur; the
+	// own segments with requests at hand, and those with regions in the group;
+	// bytes of these regions.
+	ownCur     *block
+	ownUsed    int
+	planned    []*own
+	groupOwns  []*own
+	directUsed int
+	staged     map[stagedKey]producerState // what the group does to producers
+	bounded    time.Time                   // when producers were too many and none was idle
+	marked     bool                        // the last group is known to be durable by a later one
+	osDirty    time.Time
 
 	// mu guards the state of the shard's partitions and what follows.
 	mu           sync.Mutex
@@ -100,11 +141,19 @@ type shard struct {
 	unsynced     []*partition // of os topics, with something not durable
 	blocks       []blockUse   // oldest first
 	cacheBytes   int64
-	oldestMs     int64 // append time of the oldest cached batch
-	fenced       error
-	freshCursors map[cursorKey]struct{} // not in the manifest yet; guarded by Store.cursorMu
-	freshNotes   []*partition
-	noteBytes    int // of notes that are not in the manifest yet
+	// What own segments have of the cache.
+	ownBlocks     []blockUse
+	ownBytes      int64
+	promoted      []*own
+	promotedCount atomic.Int64 // of promoted
+	ownBusy       bool         // the writer has regions under way
+	writerWaits   bool         // the writer waits for a flush
+	discarded     []string     // own segments that nothing needs after the next flush; the flusher's
+	oldestMs      int64        // append time of the oldest cached batch
+	fenced        error
+	freshCursors  map[cursorKey]struct{} // not in the manifest yet; guarded by Store.cursorMu
+	freshNotes    []*partition
+	noteBytes     int // of notes that are not in the manifest yet
 	// freshProducers have producers or aborted transactions that are not in the
 	// manifest yet; producers is how many producers all partitions know.
 	freshProducers []*partition
@@ -274,7 +323,7 @@ func (sh *shard) finish() (uint64, error) {
 func (sh *shard) status() (ShardState, int, int64) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	st := ShardState{Shard: sh.number, Fenced: sh.fenced, CacheBytes: sh.cacheBytes}
+	st := ShardState{Shard: sh.number, Fenced: sh.fenced, CacheBytes: sh.cacheBytes + sh.ownBytes, Promoted: len(sh.promoted)}
 	if sh.journal != nil {
 		st.JournalBytes, st.UnflushedBytes = sh.journal.Bytes()
 	}

@@ -46,8 +46,10 @@ type Store struct {
 	lock  io.Closer
 	meta  *committer
 	pool  blockPool
-	bufs  bufferPool
-	segc  *segment.Cache
+	// ownPool has the blocks of own segments.
+	ownPool blockPool
+	bufs    bufferPool
+	segc    *segment.Cache
 
 	// Set before any goroutine starts.
 	id        UUID
@@ -124,10 +126,11 @@ func Open(o Options) (*Store, error) {
 func newStore(o Options) *Store {
 	return &Store{
 		opts: o, fs: o.FS, segFS: vfs.NewUncached(o.FS),
-		pool:   blockPool{poison: o.PoisonReleased},
-		bufs:   bufferPool{poison: o.PoisonReleased},
-		segc:   segment.NewCache(vfs.NewUncached(o.FS), segment.CacheOptions{MaxOpenFiles: o.MaxOpenFiles, MaxIndexBytes: o.MaxIndexBytes}),
-		topics: map[string]*topic{}, topicsByID: map[UUID]*topic{}, reserved: map[string]bool{},
+		pool:    blockPool{size: blockBytes, poison: o.PoisonReleased},
+		ownPool: blockPool{size: ownBlockBytes, poison: o.PoisonReleased},
+		bufs:    bufferPool{poison: o.PoisonReleased},
+		segc:    segment.NewCache(vfs.NewUncached(o.FS), segment.CacheOptions{MaxOpenFiles: o.MaxOpenFiles, MaxIndexBytes: o.MaxIndexBytes}),
+		topics:  map[string]*topic{}, topicsByID: map[UUID]*topic{}, reserved: map[string]bool{},
 		subs: map[subKey]Subscription{}, holds: map[holdKey]Hold{},
 		cursors: map[string]map[PartitionID]Cursor{},
 		txns:    transactions{byID: map[string]*transaction{}},
@@ -151,10 +154,12 @@ func (s *Store) open() error {
 		}
 	}
 	// Before anything is flushed: a segment's id must never have been used.
-	s.removeOrphans()
+	orphans := s.findOrphans()
 	if err := s.recover(); err != nil {
 		return err
 	}
+	// The journal may have named some; now segments have what it named.
+	s.removeOrphans(orphans)
 	// Topics whose last reader left just before a crash.
 	for _, t := range s.sortedTopics() {
 		if err := s.finishClosing(context.Background(), t.id); err != nil && !errors.Is(err, ErrDiskFull) {
@@ -262,9 +267,9 @@ func (s *Store) segmentPath(id uint64) string {
 	return s.fs.Join(s.opts.Dir, segmentsName, fmt.Sprintf("%010d.mrs", id))
 }
 
-// removeOrphans deletes segment files that no manifest names: flushes that a
-// crash cut short.
-func (s *Store) removeOrphans() {
+// findOrphans lists the segment files that no manifest names: flushes that a crash
+// cut short, and own segments that were not sealed.
+func (s *Store) findOrphans() (paths []string) {
 	known := map[string]bool{}
 	for _, sh := range s.shards {
 		for _, seg := range sh.segments {
@@ -274,7 +279,7 @@ func (s *Store) removeOrphans() {
 	names, err := s.fs.List(s.path(segmentsName))
 	if err != nil {
 		s.opts.Logger.Warn("listing segments failed", "error", err)
-		return
+		return nil
 	}
 	for _, name := range names {
 		if !strings.HasSuffix(name, ".mrs") || known[name] {
@@ -284,8 +289,15 @@ func (s *Store) removeOrphans() {
 		if _, err := fmt.Sscanf(name, "%d.mrs", &id); err == nil {
 			s.nextSegment.Store(max(s.nextSegment.Load(), id+1))
 		}
-		if err := s.fs.Remove(s.fs.Join(s.path(segmentsName), name)); err != nil {
-			s.opts.Logger.Warn("removing an unfinished segment failed", "file", name, "error", err)
+		paths = append(paths, s.fs.Join(s.path(segmentsName), name))
+	}
+	return paths
+}
+
+func (s *Store) removeOrphans(paths []string) {
+	for _, path := range paths {
+		if err := s.fs.Remove(path); err != nil {
+			s.opts.Logger.Warn("removing an unfinished segment failed", "file", path, "error", err)
 		}
 	}
 }
@@ -350,6 +362,7 @@ func (s *Store) abandon() error {
 		if sh.journal != nil {
 			first = errors.Join(first, sh.journal.Close())
 		}
+		sh.closeOwn()
 	}
 	s.segc.Close()
 	return errors.Join(first, s.lock.Close())

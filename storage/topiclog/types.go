@@ -209,6 +209,8 @@ type ShardState struct {
 	// journal's files and UnflushedBytes the part of it that is not in
 	// segments yet.
 	CacheBytes, JournalBytes, UnflushedBytes int64
+	// Promoted is how many partitions have segments of their own now.
+	Promoted int
 }
 
 // Status is the store's state for people and metrics.

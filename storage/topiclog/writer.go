@@ -88,20 +88,29 @@ func (sh *shard) commitGroup(pending []*request) []*request {
 	}
 	started := time.Now()
 	sh.boundProducers(started)
+	sh.plan(pending)
 	pending = sh.fill(pending)
-	for len(pending) == 0 && sh.builder.Size() < sh.s.opts.GroupBytes && time.Since(started) < sh.s.opts.GroupDelay {
+	for len(pending) == 0 && sh.builder.Size() < sh.s.opts.GroupBytes && sh.directUsed < maxDirectGroup && time.Since(started) < sh.s.opts.GroupDelay {
 		if pending = sh.drain(pending); len(pending) == 0 {
 			break
 		}
+		sh.plan(pending)
 		pending = sh.add(pending)
 	}
 	if len(sh.group) == 0 {
+		sh.dropRegions()
 		return pending
 	}
 	timeMs := sh.s.nowMs()
 	group := sh.builder.Finish(sh.journal, timeMs)
 	seq := sh.journal.Next()
-	if err := sh.write(group); err != nil {
+	// What the references name is written before them: a full disk then leaves
+	// nothing in the journal that a later mark would take for durable.
+	err := sh.writeOwn()
+	if err == nil {
+		err = sh.write(group)
+	}
+	if err != nil {
 		sh.failGroup(err)
 		return pending
 	}
@@ -115,7 +124,7 @@ func (sh *shard) commitGroup(pending []*request) []*request {
 	if needSync {
 		// Invariant 5: nothing of the group is visible or acknowledged before
 		// its fdatasync has returned.
-		if err := sh.journal.Sync(); err != nil {
+		if err := sh.syncGroup(); err != nil {
 			sh.fence(err)
 			sh.failGroup(sh.fencedErr())
 			return pending
@@ -136,7 +145,7 @@ func (sh *shard) commitGroup(pending []*request) []*request {
 // fill begins a group in the current block, or a new one if it is too small, and
 // adds requests.
 func (sh *shard) fill(pending []*request) []*request {
-	need := wal.GroupSize(1, pending[0].size())
+	need := wal.GroupSize(1, sh.entrySize(pending[0]))
 	if sh.cur == nil || len(sh.cur.buf)-sh.curUsed < max(need, min(sh.s.opts.GroupBytes/4, blockBytes/4)) {
 		if sh.cur != nil {
 			sh.cur.release()
@@ -145,18 +154,25 @@ func (sh *shard) fill(pending []*request) []*request {
 	}
 	sh.builder.Begin(sh.journal, sh.cur.buf[sh.curUsed:])
 	sh.group = sh.group[:0]
+	sh.groupMs = sh.s.nowMs()
 	return sh.add(pending)
 }
 
 // add adds requests to the group as long as they fit and returns the others.
 func (sh *shard) add(pending []*request) []*request {
 	for i, r := range pending {
+		reg, full := sh.regionFor(r)
+		size := r.size()
+		if reg != nil {
+			size = len(r.note) + refBytes
+		}
 		// One that does not fit begins the next group, which has room for it.
 		// Nothing may be in this one: those before it may have been refused.
-		if sh.builder.Entries() > 0 && sh.builder.Size() >= sh.s.opts.GroupBytes || !sh.builder.Fits(r.size()) {
+		if full || sh.builder.Entries() > 0 && sh.builder.Size() >= sh.s.opts.GroupBytes || !sh.builder.Fits(size) {
+			r.bodied = reg == nil && !full && sh.builder.Entries() == 0
 			return pending[i:]
 		}
-		if err := sh.place(r); err != nil {
+		if err := sh.place(r, reg); err != nil {
 			r.done(AppendResult{}, err)
 			continue
 		}
@@ -170,7 +186,7 @@ func (sh *shard) add(pending []*request) []*request {
 }
 
 // place gives a request its offsets and copies it into the group.
-func (sh *shard) place(r *request) error {
+func (sh *shard) place(r *request, reg *ownRegion) error {
 	if r.kind != wal.KindBatch {
 		place, err := sh.builder.Reserve(nil, len(r.batches))
 		if err != nil {
@@ -194,7 +210,13 @@ func (sh *shard) place(r *request) error {
 			return nil
 		}
 	}
-	if err := sh.placeBatches(r); err != nil {
+	var err error
+	if reg != nil {
+		err = sh.placeDirect(r, reg)
+	} else {
+		err = sh.placeBatches(r)
+	}
+	if err != nil {
 		// What was staged of it never happened, nor what would follow it.
 		if r.producers {
 			sh.unstage()
@@ -240,6 +262,19 @@ func (sh *shard) placeBatches(r *request) error {
 	if err != nil {
 		return err
 	}
+	at, err := sh.assign(r, place)
+	if err != nil {
+		return err
+	}
+	sh.builder.Commit(wal.EntrySpec{Kind: wal.KindBatch, Partition: uint32(p.id), Base: r.base, Last: at - 1, Note: r.note, Payload: place})
+	r.block, r.off = sh.cur, uint32(sh.curUsed+sh.builder.Position())
+	p.assign = at
+	return nil
+}
+
+// assign copies the batches to their place and gives them their offsets; it
+// returns the offset after them.
+func (sh *shard) assign(r *request, place []byte) (int64, error) {
 	copy(place, r.batches)
 	stampMs := int64(0)
 	if r.stamp {
@@ -250,7 +285,7 @@ func (sh *shard) placeBatches(r *request) error {
 	for rest := place; len(rest) > 0; {
 		h, err := record.ParseHeader(rest)
 		if err != nil {
-			return err // cannot be: it was parsed when it was handed in
+			return 0, err // cannot be: it was parsed when it was handed in
 		}
 		record.Assign(rest, at, sh.leaderEpoch)
 		if r.stamp {
@@ -260,10 +295,7 @@ func (sh *shard) placeBatches(r *request) error {
 		at += int64(h.LastOffsetDelta) + 1
 		rest = rest[h.Size():]
 	}
-	sh.builder.Commit(wal.EntrySpec{Kind: wal.KindBatch, Partition: uint32(p.id), Base: r.base, Last: at - 1, Note: r.note, Payload: place})
-	r.off = uint32(sh.curUsed + sh.builder.Position())
-	p.assign = at
-	return nil
+	return at, nil
 }
 
 // write puts the group into the journal. A full journal waits for the flusher; a
@@ -293,7 +325,7 @@ func (sh *shard) waitForCache() error {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	limit := sh.s.opts.shardCache(len(sh.s.shards))
-	for sh.fenced == nil && (sh.cacheBytes >= limit || sh.noteBytes >= maxFreshNoteBytes) {
+	for sh.fenced == nil && (sh.cacheBytes >= limit || sh.ownBytes >= 2*limit || sh.noteBytes >= maxFreshNoteBytes) {
 		if sh.s.closed.Load() {
 			return ErrClosed
 		}
@@ -313,10 +345,13 @@ func (sh *shard) waitForJournal(cause error) error {
 	defer sh.mu.Unlock()
 	gen := sh.flushGen
 	sh.requestFlushLocked()
+	sh.writerWaits = true
+	sh.space.Broadcast()
 	for sh.fenced == nil && sh.flushGen == gen {
 		// The flusher outlives the writer, so this ends.
 		sh.space.Wait()
 	}
+	sh.writerWaits = false
 	switch {
 	case sh.fenced != nil:
 		return sh.fenced
@@ -331,6 +366,7 @@ func (sh *shard) waitForJournal(cause error) error {
 
 func (sh *shard) failGroup(err error) {
 	clear(sh.staged)
+	sh.dropRegions()
 	for i, r := range sh.group {
 		// The offsets were not used: nothing of the group can be read. If it
 		// reached the disk all the same, the fence keeps them from being given
@@ -379,14 +415,9 @@ func (sh *shard) reserve(p *partition, end int64) error {
 func (sh *shard) publish(seq uint64, size int, timeMs int64, synced bool) {
 	sh.mu.Lock()
 	sh.published = seq
-	if n := len(sh.blocks); n > 0 && sh.blocks[n-1].b == sh.cur {
-		sh.blocks[n-1].lastSeq = seq
-		sh.blocks[n-1].bytes += int64(size)
-	} else {
-		sh.cur.retain()
-		sh.blocks = append(sh.blocks, blockUse{b: sh.cur, lastSeq: seq, bytes: int64(size)})
-	}
+	sh.blocks = useBlock(sh.blocks, sh.cur, seq, int64(size))
 	sh.cacheBytes += int64(size)
+	sh.publishRegions(seq)
 	if sh.oldestMs == 0 {
 		sh.oldestMs = timeMs
 	}
@@ -405,7 +436,7 @@ func (sh *shard) publish(seq uint64, size int, timeMs int64, synced bool) {
 			sh.s.publishCursors(sh, r)
 		}
 	}
-	if sh.cacheBytes >= sh.s.opts.shardCache(len(sh.s.shards))/2 || sh.noteBytes >= flushNoteBytes {
+	if limit := sh.s.opts.shardCache(len(sh.s.shards)); sh.cacheBytes >= limit/2 || sh.ownBytes >= limit || sh.noteBytes >= flushNoteBytes {
 		sh.requestFlushLocked()
 	}
 	sh.mu.Unlock()
@@ -418,7 +449,7 @@ func (sh *shard) publishBatch(r *request, seq uint64, timeMs int64, synced bool)
 		return // deleted while the group was written
 	}
 	last := r.base + r.records - 1
-	p.recent = append(p.recent, cached{base: r.base, last: last, block: sh.cur, off: r.off, size: uint32(len(r.batches)),
+	p.recent = append(p.recent, cached{base: r.base, last: last, block: r.block, off: r.off, size: uint32(len(r.batches)),
 		seq: seq, maxTs: r.maxTs, timeMs: timeMs})
 	p.noteEpoch(sh.leaderEpoch, r.base, last)
 	p.end, p.next, p.lastMs = last+1, last+1, timeMs

@@ -33,8 +33,8 @@ type Kind uint8
 const (
 	// KindBatch holds record batches of a partition.
 	KindBatch Kind = 1
-	// KindSegmentCommit says up to where an own segment is committed.
-	KindSegmentCommit Kind = 2
+	// KindReference says where in a segment record batches of a partition are.
+	KindReference Kind = 2
 	// KindProducer holds the state of producers.
 	KindProducer Kind = 3
 	// KindCursor holds committed positions of a group.
