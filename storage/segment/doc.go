@@ -5,7 +5,8 @@
 // partition. A mixed segment holds extents of many partitions, sorted by
 // (partition, base offset), and is written in one go. An own segment belongs to
 // one partition with much traffic and grows by Append until it is sealed. Both
-// have the same layout:
+// have the same layout, but that regions of an own segment (see Region) are filled
+// up with zeros:
 //
 //	+-------------+----------+----------+-----+--------------------+---------+
 //	| file header | extent 1 | extent 2 | ... | footer             | trailer |

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -20,6 +21,14 @@ func golden(t testing.TB, name string) []byte {
 	must(t, err)
 	var out []byte
 	for line := range strings.Lines(string(text)) {
+		if line[0] == '*' {
+			continue // lines like the one before, as hexdump has it
+		}
+		at, err := strconv.ParseInt(line[:8], 16, 64)
+		must(t, err)
+		for int64(len(out)) < at {
+			out = append(out, out[len(out)-16:]...)
+		}
 		b, err := hex.DecodeString(strings.ReplaceAll(line[9:59], " ", ""))
 		must(t, err)
 		out = append(out, b...)

@@ -345,61 +345,6 @@ func TestOwnSegmentGrowsAndSeals(t *testing.T) {
 	if again, _ := re.Info(); again != info {
 		t.Fatalf("%+v, want %+v", again, info)
 	}
-	if _, err := Reopen(mem, "s", info.DataEnd, 0); !errors.Is(err, ErrNotSegment) {
-		t.Fatalf("reopened a sealed segment: %v", err)
-	}
-}
-
-func TestReopenCutsAtTheCommit(t *testing.T) {
-	seed := uint64(5)
-	rng := rand.New(rand.NewPCG(seed, 5))
-	mem := vfs.NewMem()
-	w := own(t, mem, "s")
-	next, committed, commits := int64(100), int64(dataStart), []int64{}
-	lastOffset := int64(99)
-	for i := range 6 {
-		var raw []byte
-		raw, next = run(t, 42, next, 30, 2, 3)
-		rg, err := w.Append(42, raw, int64(i))
-		must(t, err)
-		if i%2 == 1 {
-			must(t, w.Sync())
-			committed, lastOffset = rg.To, next-1
-			commits = append(commits, committed)
-		}
-		for range 10 {
-			fsys := mem.CrashClone(vfs.CrashOptions{UnsyncedPercent: rng.IntN(101), Rand: rng})
-			if len(commits) == 0 {
-				continue // the file itself may be gone
-			}
-			re, err := Reopen(fsys, "s", committed, 500)
-			if err != nil {
-				t.Fatalf("seed %d, append %d: %v", seed, i, err)
-			}
-			got, _ := readAll(t, re.Reader(), 42, 0)
-			wantOffsets(t, "reopened", got, 100, lastOffset)
-			// It grows on from there and seals.
-			more, end := run(t, 42, lastOffset+1, 5, 7)
-			_, err = re.Append(42, more, 9)
-			must(t, err)
-			_, err = re.Seal()
-			must(t, err)
-			must(t, re.Close())
-			again, err := Open(fsys.CrashClone(vfs.CrashOptions{}), "s")
-			must(t, err)
-			got, _ = readAll(t, again, 42, 0)
-			wantOffsets(t, "sealed after reopening", got, 100, end-1)
-			if again.Damage() != nil {
-				t.Fatal(again.Damage())
-			}
-			again.Close()
-		}
-	}
-	must(t, w.Close())
-	var rot *RotError
-	if _, err := Reopen(mem, "s", commits[0]+10, 500); !errors.As(err, &rot) || rot.Partition != 42 {
-		t.Fatalf("a commit that ends within an extent: %v", err)
-	}
 }
 
 func TestFailedWritesAndSyncsAreFinal(t *testing.T) {

@@ -150,6 +150,9 @@ func (c *compaction) learn(ctx context.Context, s *Store, refs []segRef) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
+			if e.LastOffset < ref.base || e.BaseOffset > ref.last {
+				continue // of another range
+			}
 			if c.young(e.AppendTimeMs) {
 				c.firstPinned = min(c.firstPinned, e.BaseOffset)
 			}

@@ -40,9 +40,19 @@ func damageOptions(fsys vfs.FS) topiclog.Options {
 // buildDamageStore makes the store and either closes it or lets the machine crash
 // right after the last acknowledgement.
 func buildDamageStore(t testing.TB, crash bool) *damageStore {
+	return buildDamage(t, crash, damageOptions)
+}
+
+// buildOwnDamageStore is buildDamageStore where partitions get segments of their
+// own by the first flush: one each is sealed, one is not.
+func buildOwnDamageStore(t testing.TB, crash bool) *damageStore {
+	return buildDamage(t, crash, func(fsys vfs.FS) topiclog.Options { return topiclog.Promoting(damageOptions(fsys), 1, 1, 1) })
+}
+
+func buildDamage(t testing.TB, crash bool, options func(vfs.FS) topiclog.Options) *damageStore {
 	ctx := context.Background()
 	mem := vfs.NewMem()
-	s := open(t, damageOptions(mem))
+	s := open(t, options(mem))
 	tp, err := s.CreateTopic(ctx, topiclog.TopicSpec{Name: "t", Partitions: 3})
 	check(t, err)
 	d := &damageStore{batches: make([][]damageBatch, 3)}
@@ -52,6 +62,9 @@ func buildDamageStore(t testing.TB, crash bool) *damageStore {
 	for i := range 12 {
 		if i == 6 {
 			check(t, s.CommitCursors(ctx, "g", []topiclog.Cursor{{Partition: d.parts[0], Offset: 2}}))
+			check(t, s.Flush(ctx))
+		}
+		if i == 9 && s.Status().Shards[0].Promoted > 0 {
 			check(t, s.Flush(ctx))
 		}
 		// All three at once, so that groups hold several entries.
@@ -215,53 +228,55 @@ func flip(t testing.TB, fsys vfs.FS, path string, bit int64) {
 func TestBitFlips(t *testing.T) {
 	every := os.Getenv("MILLRACE_TORTURE") != ""
 	for _, crash := range []bool{false, true} {
-		t.Run(fmt.Sprintf("crash=%v", crash), func(t *testing.T) {
-			d := buildDamageStore(t, crash)
-			if lost := d.inspect(t, d.fs.CrashClone(vfs.CrashOptions{}), "undamaged"); len(lost) > 0 {
-				t.Fatalf("undamaged store lost %v", lost)
+		t.Run(fmt.Sprintf("crash=%v", crash), func(t *testing.T) { flipBits(t, buildDamageStore(t, crash), crash, every) })
+		t.Run(fmt.Sprintf("crash=%v, own segments", crash), func(t *testing.T) { flipBits(t, buildOwnDamageStore(t, crash), crash, every) })
+	}
+}
+
+func flipBits(t *testing.T, d *damageStore, crash, every bool) {
+	if lost := d.inspect(t, d.fs.CrashClone(vfs.CrashOptions{}), "undamaged"); len(lost) > 0 {
+		t.Fatalf("undamaged store lost %v", lost)
+	}
+	flips, costly := 0, 0
+	for _, path := range files(t, d.fs, "data") {
+		content, err := vfs.ReadFile(d.fs, path)
+		check(t, err)
+		for bit := int64(0); bit < int64(len(content))*8; bit++ {
+			if !every && (bit*7919+int64(len(path)))%211 != 0 {
+				continue
 			}
-			flips, costly := 0, 0
-			for _, path := range files(t, d.fs, "data") {
-				content, err := vfs.ReadFile(d.fs, path)
-				check(t, err)
-				for bit := int64(0); bit < int64(len(content))*8; bit++ {
-					if !every && (bit*7919+int64(len(path)))%211 != 0 {
-						continue
-					}
-					// In long runs of zeros one bit a page is as good as all.
-					at := bit / 8
-					lo, hi := max(0, at-64), min(int64(len(content)), at+64)
-					if len(bytes.Trim(content[lo:hi], "\x00")) == 0 && bit%32768 != 0 {
-						continue
-					}
-					flips++
-					c := d.fs.CrashClone(vfs.CrashOptions{})
-					flip(t, c, path, bit)
-					what := fmt.Sprintf("bit %d of byte %d of %s", bit%8, bit/8, path)
-					lost := d.inspect(t, c, what)
-					allowed := 1
-					if crash {
-						// In the last group, which no mark proves to be durable, a
-						// flipped bit looks like an interrupted write: the rest of
-						// its partition in the group goes, too.
-						allowed = 2
-					}
-					if len(lost) > allowed {
-						t.Errorf("%s: lost %v", what, lost)
-					}
-					if len(lost) > 0 {
-						costly++
-					}
-					if t.Failed() {
-						t.FailNow()
-					}
-				}
+			// In long runs of zeros one bit a page is as good as all.
+			at := bit / 8
+			lo, hi := max(0, at-64), min(int64(len(content)), at+64)
+			if len(bytes.Trim(content[lo:hi], "\x00")) == 0 && bit%32768 != 0 {
+				continue
 			}
-			t.Logf("%d flips, %d of them cost a batch", flips, costly)
-			if costly == 0 {
-				t.Error("no flip cost anything: nothing was tested")
+			flips++
+			c := d.fs.CrashClone(vfs.CrashOptions{})
+			flip(t, c, path, bit)
+			what := fmt.Sprintf("bit %d of byte %d of %s", bit%8, bit/8, path)
+			lost := d.inspect(t, c, what)
+			allowed := 1
+			if crash {
+				// In the last group, which no mark proves to be durable, a
+				// flipped bit looks like an interrupted write: the rest of
+				// its partition in the group goes, too.
+				allowed = 2
 			}
-		})
+			if len(lost) > allowed {
+				t.Errorf("%s: lost %v", what, lost)
+			}
+			if len(lost) > 0 {
+				costly++
+			}
+			if t.Failed() {
+				t.FailNow()
+			}
+		}
+	}
+	t.Logf("%d flips, %d of them cost a batch", flips, costly)
+	if costly == 0 {
+		t.Error("no flip cost anything: nothing was tested")
 	}
 }
 

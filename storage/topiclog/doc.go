@@ -8,7 +8,8 @@
 //	+---------+   one writer goroutine per shard: assigns offsets, copies the
 //	| shard   |   batches into a group, writes the group to the journal, one
 //	|  writer |   fdatasync, then publishes and acknowledges all of them
-//	+----+----+
+//	+----+----+   (large flows: into segments of the partitions' own, with
+//	     |         references in the group)
 //	     |  the group's memory is the write cache
 //	     v
 //	+---------+   when a generation of the cache is full, its batches, sorted
@@ -67,6 +68,9 @@
 //     what follows, and never makes other bytes look like records.
 //   - A journal file is used again only when all of it is in synced segments
 //     that a synced manifest names.
+//   - A group is written only when the one before is durable, with everything that
+//     its references name.
+//   - What own segments have that no manifest names is in the write cache, too.
 //
 // # Concurrency
 //

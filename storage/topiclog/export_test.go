@@ -7,3 +7,11 @@ func RewriteAlways(o Options) Options {
 	o.manifest = manifest.Options{RewriteFactor: 1, MinRewriteBytes: 1}
 	return o
 }
+
+// Promoting sets what it takes for a partition to be promoted and demoted, and to
+// go past the journal.
+func Promoting(o Options, promoteBytes, demoteBytes int64, directBytes int) Options {
+	o.promoteBytes, o.demoteBytes, o.DirectBytes = promoteBytes, demoteBytes, directBytes
+	o.keepOwnBytes = 1 // merges leave own segments of any size between others
+	return o
+}

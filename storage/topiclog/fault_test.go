@@ -112,34 +112,40 @@ func TestFailEachOperation(t *testing.T) {
 		{"ENOSPC", syscall.ENOSPC, 100, 1},
 		{"ENOSPC ten times", syscall.ENOSPC, 0, 10},
 	} {
-		t.Run(fault.name, func(t *testing.T) {
-			for i := int64(0); ; i++ {
-				mem := vfs.NewMem()
-				nth := &vfs.Nth{Kinds: vfs.OpsMutating, From: i, Count: fault.count, Err: fault.err, Short: fault.short}
-				fsys := vfs.NewFault(mem, nth)
-				o := small(fsys)
-				o.Shards = 1
-				o.JournalFileBytes = 16 << 10
-				o.JournalMaxBytes = 64 << 10
-				o.MarkDelay = time.Hour
-				r := &faultRun{t: t}
-				r.run(o)
-				o.FS = mem
-				r.check(o, fmt.Sprintf("operation %d, reopened", i))
-				o.FS = mem.CrashClone(vfs.CrashOptions{})
-				r.check(o, fmt.Sprintf("operation %d, reopened after a crash", i))
-				if t.Failed() {
-					return
-				}
-				if nth.Fired() == 0 {
-					t.Logf("%d operations failed in turn", i)
-					if len(r.errs) > 0 {
-						t.Errorf("errors without a fault: %v", r.errs)
-					}
-					return
-				}
+		t.Run(fault.name, func(t *testing.T) { failEachOperation(t, fault.err, fault.short, fault.count, false) })
+		t.Run(fault.name+", own segments", func(t *testing.T) { failEachOperation(t, fault.err, fault.short, fault.count, true) })
+	}
+}
+
+func failEachOperation(t *testing.T, fault error, short, count int64, promoting bool) {
+	for i := int64(0); ; i++ {
+		mem := vfs.NewMem()
+		nth := &vfs.Nth{Kinds: vfs.OpsMutating, From: i, Count: count, Err: fault, Short: short}
+		fsys := vfs.NewFault(mem, nth)
+		o := small(fsys)
+		if promoting { // by the first of the two flushes
+			o = topiclog.Promoting(o, 1, 1, 1)
+		}
+		o.Shards = 1
+		o.JournalFileBytes = 16 << 10
+		o.JournalMaxBytes = 64 << 10
+		o.MarkDelay = time.Hour
+		r := &faultRun{t: t}
+		r.run(o)
+		o.FS = mem
+		r.check(o, fmt.Sprintf("operation %d, reopened", i))
+		o.FS = mem.CrashClone(vfs.CrashOptions{})
+		r.check(o, fmt.Sprintf("operation %d, reopened after a crash", i))
+		if t.Failed() {
+			return
+		}
+		if nth.Fired() == 0 {
+			t.Logf("%d operations failed in turn", i)
+			if len(r.errs) > 0 {
+				t.Errorf("errors without a fault: %v", r.errs)
 			}
-		})
+			return
+		}
 	}
 }
 

@@ -87,6 +87,13 @@ func (s *Store) fetch(req FetchRequest) (*Lease, error) {
 		var rot *segment.RotError
 		switch {
 		case err == nil:
+			// Other segments may have what is between this range and the next one
+			// that the file has of the partition.
+			if l.cutAt(seg.last + 1); len(l.Chunks) == 0 {
+				l.Release()
+				offset = seg.last + 1
+				continue
+			}
 			p.cutDamaged(l)
 			l.cutAt(l.ReadEnd)
 			if p.isolate(l, req) {
@@ -96,6 +103,8 @@ func (s *Store) fetch(req FetchRequest) (*Lease, error) {
 		case errors.Is(err, segment.ErrOffset):
 			// Compaction left nothing of the segment's range.
 			offset = seg.last + 1
+		case errors.As(err, &rot) && rot.From > seg.last:
+			offset = seg.last + 1 // as above
 		case errors.As(err, &rot):
 			s.noteRot(p, rot)
 			return nil, &CorruptError{Topic: p.topic.name, Index: p.index, From: rot.From, To: rot.To, Detail: rot.Error()}

@@ -92,6 +92,9 @@ func ledgerRun(t *testing.T, seed uint64, steps int) {
 	if seed%2 == 0 {
 		o = topiclog.RewriteAlways(o)
 	}
+	if seed%4 > 1 {
+		o = topiclog.Promoting(o, 1, 1, 1)
+	}
 	s := open(t, o)
 	tp, err := s.CreateTopic(ctx, topiclog.TopicSpec{Name: "__ledger", Partitions: 1, Config: map[string]string{
 		"cleanup.policy": "compact", "delete.retention.ms": "0"}})

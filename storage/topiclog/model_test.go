@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -89,6 +90,10 @@ type driver struct {
 	recoveries int
 	ops        int
 	log        []string
+
+	// promoting lets partitions have segments of their own.
+	promoting bool
+	own       int // regions written
 }
 
 func (d *driver) fatalf(format string, args ...any) {
@@ -102,6 +107,11 @@ func (d *driver) options(fsys vfs.FS) topiclog.Options {
 	o.JournalFileBytes = 32 << 10
 	o.JournalMaxBytes = 256 << 10
 	o.GroupBytes = 16 << 10
+	if d.promoting {
+		// Bursts of a partition have 1 to 30 KB: some go past the journal, some
+		// do not, and some of what was promoted falls asleep.
+		o = topiclog.Promoting(o, 1, 2000, []int{1, 4000, 8000}[d.seed%3])
+	}
 	if d.seed%2 == 0 {
 		// What a rewrite of the manifest writes down is what counts after a
 		// crash.
@@ -117,6 +127,9 @@ func (d *driver) inject(op vfs.Op) error {
 	}
 	d.crashMu.Lock()
 	defer d.crashMu.Unlock()
+	if op.Kind&vfs.OpWrite != 0 && op.Offset > 0 && op.Offset%vfs.DirectAlign == 0 && strings.HasSuffix(op.Path, ".mrs") {
+		d.own++
+	}
 	if op.Kind&(vfs.OpSync|vfs.OpSyncDir) == 0 && d.crashRng.IntN(12) > 0 {
 		return nil
 	}
@@ -397,6 +410,14 @@ func (d *driver) step() {
 	case r < 55:
 		note("append to %s", t.name)
 		d.appendBurst()
+	case d.promoting && r < 63:
+		// What had traffic before the flush is promoted, and goes on.
+		note("append, flush, append")
+		d.appendBurst()
+		if err := d.s.Flush(ctx); err != nil {
+			d.fatalf("flushing: %v", err)
+		}
+		d.appendBurst()
 	case r < 65:
 		note("cursor")
 		off := d.rng.Int64N(p.next + 1)
@@ -450,7 +471,8 @@ func (d *driver) createTopic(ctx context.Context) {
 	d.vals++
 	name := fmt.Sprintf("topic-%d", d.vals)
 	n := 1 + d.rng.IntN(3)
-	isOS := d.rng.IntN(4) == 0
+	// Only what is synced before it is acknowledged goes past the journal.
+	isOS := d.rng.IntN(4) == 0 && (!d.promoting || len(d.m.topics) > 0)
 	config := map[string]string{}
 	if isOS {
 		config["millrace.durability"] = "os"
@@ -547,18 +569,26 @@ func longRuns(t *testing.T) (first uint64, runs, steps int) {
 	return 1000, runs, 150
 }
 
-func TestModel(t *testing.T) { modelRuns(t, 1, 4, 60) }
+func TestModel(t *testing.T) { modelRuns(t, 1, 4, 60, false) }
+
+// The same with partitions that have segments of their own.
+func TestModelOwnSegments(t *testing.T) { modelRuns(t, 1, 6, 60, true) }
 
 func TestTortureModel(t *testing.T) {
 	first, runs, steps := longRuns(t)
-	modelRuns(t, first, runs, steps)
+	modelRuns(t, first, runs, steps, false)
 }
 
-func modelRuns(t *testing.T, first uint64, runs, steps int) {
+func TestTortureModelOwnSegments(t *testing.T) {
+	first, runs, steps := longRuns(t)
+	modelRuns(t, first, runs, steps, true)
+}
+
+func modelRuns(t *testing.T, first uint64, runs, steps int, promoting bool) {
 	for seed := first; seed < first+uint64(runs); seed++ {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			mem := vfs.NewMem()
-			d := &driver{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), crashRng: rand.New(rand.NewPCG(seed, 2)), mem: mem,
+			d := &driver{t: t, seed: seed, promoting: promoting, rng: rand.New(rand.NewPCG(seed, 1)), crashRng: rand.New(rand.NewPCG(seed, 2)), mem: mem,
 				m: &model{topics: map[string]*mtopic{}, maybeNew: map[string]bool{}, maybeGone: map[string]bool{}}}
 			d.fs = vfs.NewFault(mem, vfs.InjectorFunc(d.inject))
 			d.s = open(t, d.options(d.fs))
@@ -569,7 +599,10 @@ func modelRuns(t *testing.T, first uint64, runs, steps int) {
 				}
 			}
 			check(t, d.s.Close())
-			t.Logf("seed %d: %d operations, %d crashes, %d more during recoveries", seed, d.ops, d.crashes, d.recoveries)
+			t.Logf("seed %d: %d operations, %d crashes, %d more during recoveries, %d writes past the journal", seed, d.ops, d.crashes, d.recoveries, d.own)
+			if promoting && d.own == 0 {
+				t.Error("nothing went past the journal")
+			}
 		})
 	}
 }

@@ -93,6 +93,16 @@ type Options struct {
 	// of the cache to be promoted, and not to be demoted; 0 means an eighth and a
 	// 32nd of the shard's cache.
 	promoteBytes, demoteBytes int64
+	// keepOwnBytes is the size from which on own segments are not merged; 0 means
+	// 4 MiB.
+	keepOwnBytes int64
+}
+
+func (o *Options) keepOwn() int64 {
+	if o.keepOwnBytes > 0 {
+		return o.keepOwnBytes
+	}
+	return 4 << 20
 }
 
 // ownLimits are promoteBytes and demoteBytes.

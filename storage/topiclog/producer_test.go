@@ -223,6 +223,9 @@ func TestProducersAfterCrashes(t *testing.T) {
 		if seed%2 == 0 {
 			o = topiclog.RewriteAlways(o)
 		}
+		if seed%4 > 1 {
+			o = topiclog.Promoting(o, 1, 1, 1)
+		}
 		s := open(t, o)
 		tp := oneTopic(t, s, "t", 3, nil)
 		known := map[producerKey]*lastBatches{}

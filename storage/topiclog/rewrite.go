@@ -47,8 +47,8 @@ type rewrite struct {
 	filter func(p *partition, src []byte, appendMs int64) ([]byte, error)
 }
 
-// rewritePart is a partition with what it holds in the old segments, which lie
-// side by side.
+// rewritePart is a partition with what it holds in old segments that lie side by
+// side. A partition has several if it has others between them.
 type rewritePart struct {
 	p    *partition
 	refs []segRef
@@ -292,9 +292,8 @@ func (p *partition) rotten(rot *segment.RotError) Damage {
 		Partition: p.id, From: rot.From, To: rot.To, Detail: rot.Err.Error()}
 }
 
-// partsOf lists the partitions of some segments if in each of them the segments
-// lie side by side; ok is false otherwise.
-func (sh *shard) partsOf(from map[*segmentInfo]bool) (parts []rewritePart, ok bool) {
+// partsOf lists what partitions have in some segments.
+func (sh *shard) partsOf(from map[*segmentInfo]bool) (parts []rewritePart) {
 	sh.s.mu.RLock()
 	defer sh.s.mu.RUnlock()
 	sh.mu.Lock()
@@ -303,26 +302,17 @@ func (sh *shard) partsOf(from map[*segmentInfo]bool) (parts []rewritePart, ok bo
 		if p == nil || p.shard != sh {
 			continue
 		}
-		first, n := -1, 0
-		for i := range p.segs {
-			if from[p.segs[i].seg] {
-				if first < 0 {
-					first = i
-				}
-				n++
+		for i := 0; i < len(p.segs); i++ {
+			first := i
+			for i < len(p.segs) && from[p.segs[i].seg] {
+				i++
+			}
+			if i > first {
+				parts = append(parts, rewritePart{p: p, refs: slices.Clone(p.segs[first:i])})
 			}
 		}
-		if n == 0 {
-			continue
-		}
-		for _, r := range p.segs[first : first+n] {
-			if !from[r.seg] {
-				return nil, false
-			}
-		}
-		parts = append(parts, rewritePart{p: p, refs: slices.Clone(p.segs[first : first+n])})
 	}
-	return parts, true
+	return parts
 }
 
 // rewriteAll merges whole segments into one.
@@ -331,35 +321,21 @@ func (s *Store) rewriteAll(ctx context.Context, sh *shard, segs []*segmentInfo) 
 	for _, seg := range segs {
 		from[seg] = true
 	}
-	parts, ok := sh.partsOf(from)
-	if !ok {
-		return errNotAdjacent
-	}
 	r := rewrite{s: s, sh: sh, from: from}
-	return r.run(ctx, parts, segs)
+	return r.run(ctx, sh.partsOf(from), segs)
 }
-
-var errNotAdjacent = errors.New("segments are not adjacent")
 
 // mergeSmall merges neighbors as long as there are enough of similar sizes. It
 // returns how many segments were merged away.
 func (s *Store) mergeSmall(ctx context.Context) (int, error) {
 	merged := 0
 	for _, sh := range s.shards {
-		// Segments that cannot be merged now, because compaction moved
-		// something between them; the others can.
-		stuck := map[*segmentInfo]bool{}
 		for {
-			segs := sh.mergeable(stuck)
+			segs := sh.mergeable()
 			if len(segs) == 0 {
 				break
 			}
-			err := s.rewriteAll(ctx, sh, segs)
-			if errors.Is(err, errNotAdjacent) {
-				stuck[segs[0]] = true
-				continue
-			}
-			if err != nil {
+			if err := s.rewriteAll(ctx, sh, segs); err != nil {
 				return merged, fmt.Errorf("merging segments of shard %d: %w", sh.number, err)
 			}
 			merged += len(segs) - 1
@@ -369,8 +345,8 @@ func (s *Store) mergeSmall(ctx context.Context) (int, error) {
 }
 
 // mergeable returns a run of mergeFanIn neighbors of which none is larger than
-// the others warrant, and that does not begin with one of those that are stuck.
-func (sh *shard) mergeable(stuck map[*segmentInfo]bool) []*segmentInfo {
+// the others warrant. Large segments of one partition stay as they are.
+func (sh *shard) mergeable() []*segmentInfo {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	all := slices.SortedFunc(maps.Values(sh.segments), func(a, b *segmentInfo) int {
@@ -379,10 +355,11 @@ func (sh *shard) mergeable(stuck map[*segmentInfo]bool) []*segmentInfo {
 		}
 		return int(int64(a.id) - int64(b.id))
 	})
+	all = slices.DeleteFunc(all, func(seg *segmentInfo) bool { return seg.kind == segment.Own && seg.sizeBytes >= sh.s.opts.keepOwn() })
 	for i := 0; i+mergeFanIn <= len(all); i++ {
 		run := all[i : i+mergeFanIn]
 		var size, total, largest int64
-		due := !stuck[run[0]]
+		due := true
 		for _, seg := range run {
 			n := max(seg.sizeBytes, mergeMinBytes)
 			size, total, largest = size+seg.sizeBytes, total+n, max(largest, n)

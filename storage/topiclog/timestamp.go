@@ -37,6 +37,9 @@ func (s *Store) OffsetForTimestamp(ctx context.Context, id PartitionID, timestam
 		offset, foundMillis, err = reader.OffsetForTime(uint64(id), timestampMillis, &d)
 		var rot *segment.RotError
 		switch {
+		case err == nil && offset > r.last:
+			// Other segments may have what is between.
+			from = r.last + 1
 		case err == nil && offset >= from:
 			return offset, foundMillis, nil
 		case err == nil:

@@ -64,6 +64,9 @@ func (m *transactionModel) run() {
 	if m.seed%2 == 0 {
 		m.o = topiclog.RewriteAlways(m.o)
 	}
+	if m.seed%4 > 1 {
+		m.o = topiclog.Promoting(m.o, 1, 1, 1)
+	}
 	m.s = open(m.t, m.o)
 	m.parts = oneTopic(m.t, m.s, "t", 3, map[string]string{"max.message.bytes": "100000"}).Partitions
 	for i := range 4 {

@@ -134,7 +134,10 @@ func (s *Store) scrubSegment(ctx context.Context, rep *VerifyReport, sh *shard, 
 		out := Damage{Kind: DamageRotten, File: seg.path, Position: d.Position, To: -1, Detail: d.Part + ": " + errText(d.Err)}
 		if d.Lost {
 			out.Partition, out.From, out.To = PartitionID(d.Partition), d.From, d.To
-			if p := s.part0(out.Partition); p != nil {
+			p := s.part0(out.Partition)
+			if p != nil && !p.uses(seg, d.From, d.To) {
+				out.From, out.To = 0, -1 // other segments have these
+			} else if p != nil {
 				out.Topic, out.Index = p.topic.name, p.index
 				lost = append(lost, out)
 				edits = append(edits, damageEdit(&out))
@@ -166,6 +169,13 @@ func (s *Store) scrubSegment(ctx context.Context, rep *VerifyReport, sh *shard, 
 	return nil
 }
 
+// uses says that the partition reads some of the offsets from the segment.
+func (p *partition) uses(seg *segmentInfo, from, to int64) bool {
+	p.shard.mu.Lock()
+	defer p.shard.mu.Unlock()
+	return slices.ContainsFunc(p.segs, func(r segRef) bool { return r.seg == seg && r.base <= to && from <= r.last })
+}
+
 func errText(err error) string {
 	if err == nil {
 		return "damaged"
@@ -176,7 +186,7 @@ func errText(err error) string {
 // loseSegment reports everything a segment held as lost. With repair the
 // partitions let go of it.
 func (s *Store) loseSegment(rep *VerifyReport, sh *shard, seg *segmentInfo, cause error, repair bool) error {
-	parts, _ := sh.partsOf(map[*segmentInfo]bool{seg: true})
+	parts := sh.partsOf(map[*segmentInfo]bool{seg: true})
 	var edits []manifest.Edit
 	var lost []Damage
 	for _, part := range parts {
@@ -194,12 +204,14 @@ func (s *Store) loseSegment(rep *VerifyReport, sh *shard, seg *segmentInfo, caus
 	err := s.meta.commit(func() {
 		sh.mu.Lock()
 		defer sh.mu.Unlock()
-		for i, part := range parts {
+		n := 0
+		for _, part := range parts {
 			part.p.segs = slices.DeleteFunc(slices.Clone(part.p.segs), func(r segRef) bool { return r.seg == seg })
 			for _, r := range part.refs {
 				part.p.segBytes -= r.bytes
+				part.p.addDamage(lost[n])
+				n++
 			}
-			part.p.addDamage(lost[i])
 		}
 	}, edits...)
 	if err != nil {
