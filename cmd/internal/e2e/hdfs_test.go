@@ -140,6 +140,12 @@ func githubWorld(t *testing.T, events int) (w *world, args []string) {
 	return w, []string{"run", job, "-f", ddl, "--set", "BOUNDED=latest-offset", "--progress", "none", "--set"}
 }
 
+// withoutCoverage is the shipped job without the one column that readTable cannot
+// read.
+func withoutCoverage(sql string) string {
+	return strings.Replace(sql, ",\n  'wide.coverage-column' = 'seen_in'", "", 1)
+}
+
 // sumsByDuckDB are the count and the sum of the rows' hashes of each table and
 // table partition.
 func sumsByDuckDB(t *testing.T, lake string) map[string]string {
