@@ -258,14 +258,14 @@ func TestDescribeConfigsOfNodeAndGroup(t *testing.T) {
 		req := kmsg.NewPtrDescribeConfigsRequest()
 		req.IncludeSynonyms, req.IncludeDocumentation = true, true
 		req.Resources = []kmsg.DescribeConfigsRequestResource{
-			{ResourceType: kmsg.ConfigResourceTypeBroker, ResourceName: "1", ConfigNames: []string{"num.partitions", "log.retention.ms"}},
+			{ResourceType: kmsg.ConfigResourceTypeBroker, ResourceName: "1", ConfigNames: []string{"num.partitions", "log.retention.ms", "advertised.listeners"}},
 			{ResourceType: kmsg.ConfigResourceTypeBroker, ResourceName: "9"},
 			{ResourceType: kmsg.ConfigResourceTypeGroupConfig, ResourceName: "g"},
 			{ResourceType: kmsg.ConfigResourceTypeTopic, ResourceName: "a", ConfigNames: []string{"segment.bytes"}},
 			{ResourceType: kmsg.ConfigResourceTypeBroker},
 		}
 		got := ask[*kmsg.DescribeConfigsResponse](t, c, req, version).Resources
-		if len(got[0].Configs) != 2 || *got[0].Configs[1].Value != "6" || !got[0].Configs[1].ReadOnly || got[0].Configs[1].Source != kmsg.ConfigSourceStaticBrokerConfig {
+		if n := got[0].Configs; len(n) != 3 || *n[0].Value != "PLAINTEXT://"+r.addr || *n[2].Value != "6" || !n[2].ReadOnly || n[2].Source != kmsg.ConfigSourceStaticBrokerConfig {
 			t.Errorf("version %d: this node: %+v", version, got[0])
 		}
 		if got[1].ErrorCode != 42 || got[2].ErrorCode != 0 || len(got[2].Configs) != 2 || got[4].ErrorCode != 0 {

@@ -89,7 +89,7 @@ func (c *call) options(r kmsg.DescribeConfigsRequestResource) ([]option, error) 
 		case "":
 			return nil, nil // what is set for all nodes alike: nothing
 		case strconv.Itoa(int(c.s.opts.NodeID)):
-			return c.s.options(), nil
+			return c.nodeOptions(), nil
 		}
 		return nil, coded(codeInvalidRequest, "there is no broker %q", r.ResourceName)
 	case kmsg.ConfigResourceTypeGroupConfig:

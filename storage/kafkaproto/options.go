@@ -1,6 +1,7 @@
 package kafkaproto
 
 import (
+	"net"
 	"strconv"
 	"time"
 
@@ -16,6 +17,30 @@ func nodeOption(name, value, def, doc string, kind kmsg.ConfigType) option {
 		o.source = kmsg.ConfigSourceStaticBrokerConfig
 	}
 	return o
+}
+
+// listener names how this connection came in, as Kafka names its listeners, and the
+// address that its clients are told.
+func (c *call) listener() string {
+	s := &c.s.opts.Security
+	var name string
+	switch login := len(s.Mechanisms) > 0; {
+	case login && s.TLS != nil:
+		name = "SASL_SSL"
+	case login:
+		name = "SASL_PLAINTEXT"
+	case s.TLS != nil:
+		name = "SSL"
+	default:
+		name = "PLAINTEXT"
+	}
+	host, port := c.s.address(c.conn)
+	return name + "://" + net.JoinHostPort(host, strconv.Itoa(int(port)))
+}
+
+// nodeOptions lists the options of this node as the client of c sees them.
+func (c *call) nodeOptions() []option {
+	return append([]option{nodeOption("advertised.listeners", c.listener(), "", "where clients like this one are told to connect to", kmsg.ConfigTypeList)}, c.s.options()...)
 }
 
 // options lists how the server was started under Kafka's names, in their order.
@@ -73,7 +98,7 @@ func (c *call) alterBroker(name string, options []string) error {
 	if name != "" && name != strconv.Itoa(int(c.s.opts.NodeID)) {
 		return coded(codeInvalidRequest, "there is no broker %q", name)
 	}
-	known := c.s.options()
+	known := c.nodeOptions()
 	for _, o := range options {
 		found := false
 		for i := range known {

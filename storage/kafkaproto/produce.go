@@ -5,8 +5,9 @@ package kafkaproto
 //   - Versions 0 to 2 carry the message formats before 2, which are not stored:
 //     each partition is answered with error 43 (unsupported for message format).
 //   - zstd is for version 7 and later, as in Kafka.
-//   - From 8 a response has the error's text; 9 is flexible; 13 names topics by
-//     id.
+//   - From 8 a response has the error's text, and which records of a batch it is
+//     about (KIP-467): those without a key on a compacted topic, those with a
+//     timestamp out of bounds. 9 is flexible; 13 names topics by id.
 //   - acks 1 and -1 are the same: the answer comes after the store acknowledged,
 //     which on fsync topics is after the fdatasync. acks 0 has no answer; an error
 //     closes the connection, so that the client learns of it.
@@ -58,9 +59,12 @@ type producePartition struct {
 	transactional bool
 	who           topiclog.ProducerIdentity
 
-	id    topiclog.PartitionID
-	code  int16
-	err   error
+	id   topiclog.PartitionID
+	code int16
+	err  error
+	// bad are the records, counted from the batch's first, that err is about; the
+	// others were not stored because of them.
+	bad   []int32
 	base  int64
 	start int64
 	// stamped is the time that the records got, on a topic with log-append time.
@@ -223,57 +227,67 @@ func (c *call) checkProduced(req *produceRequest, topic *topiclog.Topic, p *prod
 	if err := record.CheckRecords(b, dec); err != nil {
 		return refuse(codeOf(err), err)
 	}
-	if err := checkTimes(b, dec, &topic.Settings, time.Now()); err != nil {
+	if p.bad, err = checkTimes(b, dec, &topic.Settings, time.Now()); err != nil {
 		return refuse(codeInvalidTimestamp, err)
 	}
 	if b.Attributes.Transactional() {
 		p.transactional, p.who = true, identity(b.ProducerID, b.ProducerEpoch)
 	}
 	if topic.Settings.Compact {
-		if err := checkKeys(b, dec); err != nil {
+		if p.bad, err = checkKeys(b, dec); err != nil {
 			return refuse(codeInvalidRecord, err)
 		}
 	}
 	return id, nil
 }
 
-// checkTimes applies the topic's bounds for timestamps. The largest one is known
-// to be the header's.
-func checkTimes(b record.Batch, dec *record.Decoder, s *topiclog.Settings, now time.Time) error {
+// checkTimes applies the topic's bounds for timestamps, and returns the records that
+// are out of them. The largest timestamp is known to be the header's.
+func checkTimes(b record.Batch, dec *record.Decoder, s *topiclog.Settings, now time.Time) (bad []int32, err error) {
 	ms := now.UnixMilli()
 	switch {
 	case s.LogAppendTime:
-		return nil // the records get another one
-	case b.MaxTimestamp-ms > s.MaxAfterMillis:
-		return fmt.Errorf("timestamp %d is %d ms in the future, message.timestamp.after.max.ms is %d", b.MaxTimestamp, b.MaxTimestamp-ms, s.MaxAfterMillis)
-	case s.MaxBeforeMillis == math.MaxInt64:
-		return nil
+		return nil, nil // the records get another one
+	case b.MaxTimestamp-ms <= s.MaxAfterMillis && s.MaxBeforeMillis == math.MaxInt64:
+		return nil, nil
 	}
-	it, err := dec.Records(b)
-	if err != nil {
-		return err
-	}
-	for rec := (record.Record{}); it.Next(&rec); {
-		if ms-rec.Timestamp > s.MaxBeforeMillis {
-			return fmt.Errorf("timestamp %d is %d ms in the past, message.timestamp.before.max.ms is %d", rec.Timestamp, ms-rec.Timestamp, s.MaxBeforeMillis)
+	var refused error
+	bad, err = recordsThat(b, dec, func(rec *record.Record) bool {
+		switch ahead := rec.Timestamp - ms; {
+		case ahead > s.MaxAfterMillis:
+			refused = fmt.Errorf("timestamp %d is %d ms in the future, message.timestamp.after.max.ms is %d", rec.Timestamp, ahead, s.MaxAfterMillis)
+		case s.MaxBeforeMillis != math.MaxInt64 && -ahead > s.MaxBeforeMillis:
+			refused = fmt.Errorf("timestamp %d is %d ms in the past, message.timestamp.before.max.ms is %d", rec.Timestamp, -ahead, s.MaxBeforeMillis)
+		default:
+			return false
 		}
-	}
-	return it.Err()
+		return true
+	})
+	return bad, errors.Join(err, refused)
 }
 
-// checkKeys refuses records without a key: a compacted topic could not keep them
+// checkKeys returns the records without a key: a compacted topic could not keep them
 // apart.
-func checkKeys(b record.Batch, dec *record.Decoder) error {
+func checkKeys(b record.Batch, dec *record.Decoder) (bad []int32, err error) {
+	bad, err = recordsThat(b, dec, func(rec *record.Record) bool { return rec.Key == nil })
+	if err == nil && len(bad) > 0 {
+		err = fmt.Errorf("record %d has no key, which a compacted topic needs", bad[0])
+	}
+	return bad, err
+}
+
+// recordsThat lists the records of a batch, counted from its first, that match.
+func recordsThat(b record.Batch, dec *record.Decoder, match func(*record.Record) bool) (found []int32, err error) {
 	it, err := dec.Records(b)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for rec := (record.Record{}); it.Next(&rec); {
-		if rec.Key == nil {
-			return fmt.Errorf("record %d has no key, which a compacted topic needs", rec.Offset-b.BaseOffset)
+		if match(&rec) {
+			found = append(found, int32(rec.Offset-b.BaseOffset))
 		}
 	}
-	return it.Err()
+	return found, it.Err()
 }
 
 // answer encodes the response; none for acks 0.
@@ -306,7 +320,12 @@ func (p *produceRequest) answer(c *call) (net.Buffers, error) {
 				w.int64(part.start)
 			}
 			if c.version >= 8 {
-				w.arrayLen(0)
+				w.arrayLen(len(part.bad))
+				for _, at := range part.bad {
+					w.int32(at)
+					w.nullableString(nil) // the partition's text is each one's
+					w.tags()
+				}
 				w.nullableString(message(part.err))
 			}
 			w.tags()

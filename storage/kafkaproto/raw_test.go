@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -145,6 +146,47 @@ func TestProduceRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	closedByServer(t, c)
+}
+
+// TestProduceNamesBadRecords: of a batch that is refused, the answer names the records
+// that it was refused for, counted from the first (KIP-467).
+func TestProduceNamesBadRecords(t *testing.T) {
+	r := start(t, kafkaproto.Options{})
+	compact := r.topic(t, "compact", 1, map[string]string{"cleanup.policy": "compact"})
+	timed := r.topic(t, "timed", 1, map[string]string{"message.timestamp.before.max.ms": "60000", "message.timestamp.after.max.ms": "60000"})
+	b := record.Builder{Codec: record.LZ4}
+	for _, key := range [][]byte{[]byte("k"), nil, {}, nil, []byte("k")} {
+		if err := b.Append(1, key, []byte("v"), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keyless, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().UnixMilli()
+	times := batch(t, record.LZ4, nil, now, now+120_000, now-120_000, now+1, now+2)
+	c := r.dial(t)
+	for version := int16(3); version <= 13; version++ {
+		for _, x := range []struct {
+			topic topiclog.Topic
+			raw   []byte
+			code  int16
+			want  []int32
+		}{{compact, keyless, 87, []int32{1, 3}}, {timed, times, 32, []int32{1, 2}}} {
+			p := ask[*kmsg.ProduceResponse](t, c, produceRequest(x.topic, -1, x.raw), version).Topics[0].Partitions[0]
+			var got []int32
+			for _, e := range p.ErrorRecords {
+				got = append(got, e.RelativeOffset)
+			}
+			if version < 8 {
+				x.want = nil
+			}
+			if p.ErrorCode != x.code || !slices.Equal(got, x.want) {
+				t.Errorf("version %d: code %d of records %d, want %d of %d", version, p.ErrorCode, got, x.code, x.want)
+			}
+		}
+	}
 }
 
 // TestFetchVersions compares the codec with kmsg's in every version, and that
