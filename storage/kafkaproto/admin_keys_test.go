@@ -2,6 +2,7 @@ package kafkaproto_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -273,6 +274,36 @@ func TestDescribeConfigsOfNodeAndGroup(t *testing.T) {
 		}
 		if s := got[3].Configs; len(s) != 1 || *s[0].Value != "1073741824" || version >= 3 && s[0].ConfigType != kmsg.ConfigTypeInt {
 			t.Errorf("version %d: segment.bytes: %+v", version, s)
+		}
+	}
+}
+
+func TestListConfigResources(t *testing.T) {
+	r := start(t, kafkaproto.Options{NodeID: 7})
+	r.topic(t, "a", 1, nil)
+	r.topic(t, "b", 1, nil)
+	c := r.dial(t)
+	for _, x := range []struct {
+		version int16
+		kinds   []int8
+		want    []string
+		code    int16
+	}{
+		{0, nil, nil, 0},
+		{1, nil, []string{"a:2", "b:2", "7:4"}, 0},
+		{1, []int8{4}, []string{"7:4"}, 0},
+		{1, []int8{32, 16, 8}, nil, 0},
+		{1, []int8{2, 99}, nil, 35},
+	} {
+		req := kmsg.NewPtrListConfigResourcesRequest()
+		req.ResourceTypes = x.kinds
+		got := ask[*kmsg.ListConfigResourcesResponse](t, c, req, x.version)
+		var names []string
+		for _, cr := range got.ConfigResources {
+			names = append(names, fmt.Sprintf("%s:%d", cr.Name, cr.Type))
+		}
+		if got.ErrorCode != x.code || !slices.Equal(names, x.want) {
+			t.Errorf("version %d, kinds %v: %q, code %d; want %q, %d", x.version, x.kinds, names, got.ErrorCode, x.want, x.code)
 		}
 	}
 }

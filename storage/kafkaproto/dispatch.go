@@ -71,6 +71,7 @@ func apis() []api {
 		{APIRange{66, 0, 2}, 0, control(kmsg.NewPtrListTransactionsRequest, serveListTransactions)},
 		{APIRange{68, 0, 1}, 0, control(kmsg.NewPtrConsumerGroupHeartbeatRequest, serveConsumerGroupHeartbeat)},
 		{APIRange{69, 0, 1}, 0, control(kmsg.NewPtrConsumerGroupDescribeRequest, serveConsumerGroupDescribe)},
+		{APIRange{74, 0, 1}, 0, control(kmsg.NewPtrListConfigResourcesRequest, serveListConfigResources)},
 		{APIRange{75, 0, 0}, 0, control(kmsg.NewPtrDescribeTopicPartitionsRequest, serveDescribeTopicPartitions)},
 		{APIRange{48, 0, 1}, 1, control(kmsg.NewPtrDescribeClientQuotasRequest, serveDescribeClientQuotas)},
 		{APIRange{49, 0, 1}, 1, control(kmsg.NewPtrAlterClientQuotasRequest, serveAlterClientQuotas)},
