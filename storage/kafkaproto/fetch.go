@@ -1,6 +1,6 @@
 package kafkaproto
 
-// Fetch (1), versions 4 to 17: reads record batches of many partitions.
+// Fetch (1), versions 4 to 18: reads record batches of many partitions.
 //
 //   - The answer waits until min bytes are there over all partitions, a partition
 //     has an error, or max wait is over.
@@ -11,7 +11,8 @@ package kafkaproto
 //     what is new.
 //   - Isolation level 1 reads up to the last stable offset, and the answer names
 //     the aborted transactions whose records the client skips.
-//   - 9 adds the leader epoch check; 12 is flexible; 13 names topics by id.
+//   - 9 adds the leader epoch check; 12 is flexible; 13 names topics by id; 18 has a
+//     follower say what it knows, and there are none.
 //   - Records that are lost to damage are answered with error 2 (corrupt message),
 //     and the damage is named in the server's log.
 

@@ -30,7 +30,7 @@ func TestFetchSession(t *testing.T) {
 	r := start(t, kafkaproto.Options{})
 	a, b := r.topic(t, "a", 2, nil), r.topic(t, "b", 1, nil)
 	r.produce(t, "a", 0, 2)
-	for _, version := range []int16{7, 11, 12, 13, 17} {
+	for _, version := range []int16{7, 11, 12, 13, 17, 18} {
 		c := r.dial(t)
 		st, err := r.store.State(a.Partitions[0].ID)
 		if err != nil {

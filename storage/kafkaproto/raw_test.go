@@ -197,7 +197,7 @@ func TestFetchVersions(t *testing.T) {
 	c := r.dial(t)
 	sent := batch(t, record.Gzip, bytes.Repeat([]byte("k"), 500), 1000, 2000)
 	ask[*kmsg.ProduceResponse](t, c, produceRequest(topic, -1, sent), 9)
-	for version := int16(4); version <= 17; version++ {
+	for version := int16(4); version <= 18; version++ {
 		req := fetchRequest(topic, 0, 0, 1<<20)
 		req.Rack = "r"
 		req.ForgottenTopics = []kmsg.FetchRequestForgottenTopic{{Topic: "f", TopicID: [16]byte{1}, Partitions: []int32{1, 2}}}

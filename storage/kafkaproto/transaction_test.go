@@ -552,7 +552,7 @@ func TestIsolationLevels(t *testing.T) {
 	step(&abort, "aborted") // 0, marker 1
 	step(nil, "open")       // 2
 	c := r.dial(t)
-	for version := int16(4); version <= 17; version++ {
+	for version := int16(4); version <= 18; version++ {
 		for level, want := range []string{"3 2 -1", "3 2 1"} {
 			req := fetchRequest(topic, 0, 0, 1<<20)
 			req.IsolationLevel, req.SessionEpoch = int8(level), -1

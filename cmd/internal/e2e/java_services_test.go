@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,17 +42,36 @@ const (
 	configCommand   = "kafka.admin.ConfigCommand"
 )
 
+// toolStep is a run of one of Kafka's tools.
+type toolStep struct {
+	what, stdin, class string
+	args               []string
+	// want are pieces of what it prints, in any order.
+	want []string
+}
+
+// runTools runs tools one after another, each with common before its own arguments.
+func runTools(t *testing.T, server *process, common []string, steps []toolStep) {
+	t.Helper()
+	for _, step := range steps {
+		out := tool(t, step.stdin, step.class, append(slices.Clone(common), step.args...)...)
+		for _, want := range step.want {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: %q is not in\n%s", step.what, want, out)
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("the server said\n%s", server.stderr.String())
+		}
+	}
+}
+
 // TestKafkasOwnTools: the tools that come with Apache Kafka, with their defaults,
 // against the server: idempotent producing, groups, administration.
 func TestKafkasOwnTools(t *testing.T) {
 	w := newWorld(t)
 	server, addr := w.server("--auto-create", "3")
-	for _, step := range []struct {
-		what, stdin, class string
-		args               []string
-		// want are pieces of what it prints, in any order.
-		want []string
-	}{
+	runTools(t, server, []string{"--bootstrap-server", addr}, []toolStep{
 		{what: "create a topic", class: topicCommand, args: []string{"--create", "--topic", "a", "--partitions", "3", "--config", "retention.ms=86400000"}, want: []string{"Created topic a."}},
 		{what: "produce, idempotent and compressed", stdin: "k1:one\nk2:two\nk3:three\nk1:four\n", class: consoleProducer,
 			args: []string{"--topic", "a", "--compression-codec", "zstd", "--reader-property", "parse.key=true", "--reader-property", "key.separator=:"}},
@@ -70,20 +91,21 @@ func TestKafkasOwnTools(t *testing.T) {
 		{what: "delete the group", class: groupCommand, args: []string{"--delete", "--group", "classic"}, want: []string{"was successful"}},
 		{what: "delete a topic", class: topicCommand, args: []string{"--delete", "--topic", "v"}},
 		{what: "list topics", class: topicCommand, args: []string{"--list"}, want: []string{"a\n"}},
-	} {
-		out := tool(t, step.stdin, step.class, append([]string{"--bootstrap-server", addr}, step.args...)...)
-		for _, want := range step.want {
-			if !strings.Contains(out, want) {
-				t.Errorf("%s: %q is not in\n%s", step.what, want, out)
-			}
-		}
-		if t.Failed() {
-			t.Fatalf("the server said\n%s", server.stderr.String())
-		}
-	}
+	})
 	if out := tool(t, "", topicCommand, "--bootstrap-server", addr, "--list"); strings.Contains(out, "v\n") {
 		t.Errorf("the topic that was deleted is listed\n%s", out)
 	}
+	// There is one replica of everything, which the verifier reads by itself: it runs
+	// until it is ended.
+	verifier, err := services.StartKafkaApp(context.Background(), "verifier", filepath.Join(w.dir, "verifier"), nil, "org.apache.kafka.tools.ReplicaVerificationTool",
+		"--broker-list", addr, "--topics-include", "a", "--time", "-2", "--report-interval-ms", "1000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer verifier.Kill()
+	eventuallyOf(t, server, "the replicas are verified", func() (bool, string) {
+		return strings.Contains(verifier.Log(), "max lag is 0 for partition a-"), verifier.Log()
+	})
 	// What Kafka's producer wrote, a job reads.
 	var got struct {
 		Partitions []struct{ Latest int64 }
