@@ -35,7 +35,8 @@ func (t *tableState) replaces(op *graph.Sink) error {
 	if !ok {
 		return fmt.Errorf("BUG: table %s is to be replaced, and its sink cannot", op.Table.Name)
 	}
-	t.replacer, t.overwrite = r, op.Overwrite
+	// The result of a batch job is whole when the job is through.
+	t.replacer, t.overwrite = r, op.Overwrite || t.r.job.Batch
 	if !op.Overwrite {
 		return nil
 	}

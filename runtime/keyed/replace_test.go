@@ -335,3 +335,42 @@ func TestReplaceIsLookedUp(t *testing.T) {
 		}
 	}
 }
+
+// wholes is a connector each result of whose tables replaces whole partitions.
+type wholes struct{ connector.SinkConnector }
+
+func (wholes) Spec() *connector.Spec { return &connector.Spec{Name: "wholes"} }
+
+func (wholes) ReplaceMode(*connector.Table) (connector.ReplaceMode, string) {
+	return connector.ReplaceResults, ""
+}
+
+// TestWindowsReplacePartitions crashes at each operation of a job each of whose
+// windows is one partition, replaced whole: every row is there once, and a partition
+// never shows a part of its window.
+func TestWindowsReplacePartitions(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	s := &scenario{t: t, delay: 5000, lateness: 20_000, window: &graph.Window{Size: minute}, wrap: replacing,
+		feeds: []*feed{randomFeed(rng, "a", 2, 25, 5*minute), randomFeed(rng, "b", 1, 20, 5*minute)},
+		sinks: map[string]sinkOptions{"out": {partitionBy: "window_start", maxRows: 4}}, opts: Options{Retained: 2}}
+	job := func(p int) *graph.Job {
+		j := windowJob(t, p, s.lateness, "a", "b")
+		j.Nodes[len(j.Nodes)-1].Op.(*graph.Sink).Connector = wholes{}
+		return j
+	}
+	s.job = job(1)
+	want := windowOracle(s)
+	for k := 1; ; k++ {
+		w := newWorld()
+		w.before("out", "window_start=1970-01-01 00:00:00.000", "older")
+		book, ops, crashed := s.lives(w, job, uint64(k), k)
+		what := fmt.Sprintf("crash at operation %d (%s)", k, ops[len(ops)-1])
+		s.proof(w, book, want, what)
+		if got := w.table("out").replaced; len(got) != len(w.content("out")) {
+			t.Fatalf("%s: partitions were replaced more than once: %v", what, got)
+		}
+		if !crashed {
+			break
+		}
+	}
+}

@@ -37,7 +37,7 @@ func Job(inserts []*plan.Insert, o Options) (*graph.Job, error) {
 		l.collect(ins)
 	}
 	for _, ins := range inserts {
-		l.target = ins.Table
+		l.target, l.replacing = ins.Table, replaced(l.sinkOf(ins))
 		in, err := l.exactly(ins.Input)
 		if err != nil {
 			return nil, err
@@ -77,7 +77,9 @@ type lowerer struct {
 	byTable map[string]*sink
 	paths   map[string]int // state paths given
 	target  *catalog.Table // of the INSERT being lowered; nil for a query
-	values  map[string]graph.NodeID
+	// replacing: its table's partitions are replaced whole.
+	replacing bool
+	values    map[string]graph.NodeID
 }
 
 // source is a table read by one or more scans.
@@ -361,6 +363,9 @@ func (l *lowerer) union(n *plan.Union) (*lowered, error) {
 		}
 		ids = append(ids, low.id)
 	}
+	if l.replacing {
+		l.legs(ids)
+	}
 	return l.add(&graph.Union{}, n.Cols, "", ids...), nil
 }
 
@@ -403,9 +408,7 @@ func (l *lowerer) window(w *plan.Window) graph.Window {
 // finish adds the sinks and checks the graph.
 func (l *lowerer) finish() (*graph.Job, error) {
 	for _, s := range l.sinks {
-		if err := l.behindExchange(s); err != nil {
-			return nil, err
-		}
+		l.behindExchange(s)
 		schema := s.op.Table.Schema(nil)
 		l.job.Nodes = append(l.job.Nodes, &graph.Node{
 			ID: graph.NodeID(len(l.job.Nodes)), Op: s.op, Inputs: s.inputs, Schema: schema, Path: s.path, TimeColumn: s.time,

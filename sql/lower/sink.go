@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/graph"
+	"github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/sql/plan"
 )
 
@@ -57,30 +58,21 @@ func (l *lowerer) sinkOf(ins *plan.Insert) *graph.Sink {
 
 // behindExchange gives the inputs of a sink that replaces table partitions their
 // exchange: lanes commit apart, and what is replaced whole is published at once.
-func (l *lowerer) behindExchange(s *sink) error {
-	if !s.op.Overwrite && s.op.ReplaceMode() != connector.ReplaceResults {
-		return nil
+func (l *lowerer) behindExchange(s *sink) {
+	if !replaced(s.op) {
+		return
 	}
-	lanes, keyed := l.ways()
+	lanes, _ := l.ways()
 	var direct, rest []graph.NodeID
-	for todo := slices.Clone(s.inputs); len(todo) > 0; {
-		id := todo[0]
-		todo = todo[1:]
-		n := l.job.Nodes[id]
-		switch _, union := n.Op.(*graph.Union); {
-		case !lanes[id]:
-			rest = append(rest, id)
-		case !keyed[id]:
+	for _, id := range s.inputs {
+		if lanes[id] {
 			direct = append(direct, id)
-		case union:
-			todo = append(slices.Clone(n.Inputs), todo...)
-		default:
-			return &graph.NotYetError{Feature: "INSERT OVERWRITE of a UNION ALL of rows with and without an aggregate, under another clause"}
+		} else {
+			rest = append(rest, id)
 		}
 	}
 	if len(direct) == 0 {
-		s.inputs = rest
-		return nil
+		return
 	}
 	in := l.job.Nodes[direct[0]]
 	if len(direct) > 1 {
@@ -91,7 +83,31 @@ func (l *lowerer) behindExchange(s *sink) error {
 		ex.Parallelism = 1
 	}
 	s.inputs = append(rest, l.append(ex, in, in.ID).ID)
-	return nil
+}
+
+// replaced reports a sink whose table partitions are replaced whole.
+func replaced(s *graph.Sink) bool {
+	return s.Overwrite || s.ReplaceMode() == connector.ReplaceResults
+}
+
+// legs gives the inputs of a UNION ALL their exchange where some have one already:
+// else lanes would write beside the stage, into a table that is replaced whole.
+func (l *lowerer) legs(ids []graph.NodeID) {
+	lanes, keyed := l.ways()
+	if !slices.ContainsFunc(ids, func(id graph.NodeID) bool { return keyed[id] }) {
+		return
+	}
+	for i, id := range ids {
+		if !lanes[id] {
+			continue
+		}
+		in := l.job.Nodes[id]
+		ex := &graph.Exchange{Parallelism: 1}
+		if k := slices.IndexFunc(in.Schema.Fields, func(f types.Field) bool { return !f.Type.IsNested() }); k >= 0 {
+			ex.Keys, ex.Parallelism = []int{k}, l.o.Parallelism
+		}
+		ids[i] = l.append(ex, in, id).ID
+	}
 }
 
 // append adds a node of the schema of another.

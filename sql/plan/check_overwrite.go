@@ -68,12 +68,14 @@ func staticRow(t *catalog.Table, static map[string]expr.Expr) []expr.Expr {
 	return row
 }
 
-// CheckOverwrites reports tables that one job overwrites and writes otherwise, too:
-// what would be left depended on the order.
+// CheckOverwrites reports tables that one job overwrites, or replaces with each
+// result, and writes otherwise, too: what would be left depended on the order.
 func CheckOverwrites(inserts []*Insert, diags *diag.List) {
 	for i, ins := range inserts {
+		mode, _ := replaceMode(ins.Table, time.UTC)
 		for _, old := range inserts[:i] {
-			if old.Table != ins.Table || !old.Overwrite && !ins.Overwrite || apart(old, ins) {
+			replaces := old.Overwrite || ins.Overwrite || mode == connector.ReplaceResults
+			if old.Table != ins.Table || !replaces || apart(old, ins) {
 				continue
 			}
 			diags.Errorf(diag.CodeOverwriteTwice, ins.Span, "table %q is overwritten and written once more in one job", ins.Table.Name).

@@ -12,6 +12,7 @@ import (
 // checkSink checks what a table needs when it is written.
 func (b *Binder) checkSink(ins *Insert) {
 	b.checkWritten(ins.Table, ins.Input, ins.Span)
+	b.checkReplaced(ins)
 	if ins.checkUpdates(b) && ins.Overwrite && ChangelogOf(ins.Input).By != nil {
 		b.errorf(diag.CodeBadTable, ins.Span, "INSERT OVERWRITE of rows that change")
 	}

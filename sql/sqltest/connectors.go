@@ -33,12 +33,16 @@ func (b *bound) OpenSink(context.Context, *connector.Table, connector.Owner) (co
 	return nil, errBoundOnly
 }
 
-// files are tables that can be overwritten, but for those at far://.
+// files are tables that can be overwritten, but for those at far://; each result
+// replaces whole partitions of those at whole://.
 type files struct{ bound }
 
 func (*files) ReplaceMode(t *connector.Table) (connector.ReplaceMode, string) {
-	if strings.HasPrefix(t.Options.String("path"), "far://") {
+	switch path := t.Options.String("path"); {
+	case strings.HasPrefix(path, "far://"):
 		return connector.ReplaceNever, "what is far stays as it is"
+	case strings.HasPrefix(path, "whole://"):
+		return connector.ReplaceResults, ""
 	}
 	return connector.ReplaceOnRequest, ""
 }
