@@ -33,27 +33,32 @@ func (s *Sink) CommitPartition(ctx context.Context, tablePartition string) error
 			return fmt.Errorf("table partition %q does not have the %d partition columns of the table", tablePartition, len(s.partNames))
 		}
 	}
-	dir := s.dir
-	if tablePartition != "" {
-		dir = s.path(tablePartition)
+	return s.WriteSuccess(tablePartition)
+}
+
+// WriteSuccess writes the success file into a directory of the table, over an
+// older one; dir is relative to the table.
+func (s *Sink) WriteSuccess(dir string) error {
+	at := s.dir
+	if dir != "" {
+		at = s.path(dir)
 	}
-	if err := s.durableDir(dir); err != nil {
-		return fmt.Errorf("making %s: %w", dir, err)
+	if err := s.durableDir(at); err != nil {
+		return fmt.Errorf("making %s: %w", at, err)
 	}
-	name := s.fs.Join(dir, s.opts.success)
-	f, err := s.fs.Create(name)
+	f, err := s.fs.Create(s.fs.Join(at, s.opts.success))
 	if err != nil {
-		return fmt.Errorf("announcing %s: %w", tablePartition, err)
+		return fmt.Errorf("announcing %s: %w", dir, err)
 	}
 	err = f.Sync()
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
 	if err == nil {
-		err = s.fs.SyncDir(dir)
+		err = s.fs.SyncDir(at)
 	}
 	if err != nil {
-		return fmt.Errorf("announcing %s: %w", tablePartition, err)
+		return fmt.Errorf("announcing %s: %w", dir, err)
 	}
 	return nil
 }

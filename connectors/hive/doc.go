@@ -35,14 +35,27 @@
 // lie anywhere; values of partition columns come from the metastore, not from
 // paths. Columns must hold all that the table's columns can hold.
 //
+// # Versions
+//
+//	<table>/dt=2024-05-01/                       appended files; nothing points elsewhere
+//	<table>/.versions/dt=2024-05-01/v7-<job>/    a content that replaced all, or files
+//	                                             that were merged
+//
+// The metastore's location says which is the partition's content. A version's
+// record names the files in the partition's own directory that it takes the place
+// of, so that rows which are appended later are told from those, and so that who
+// asks for a file that is gone learns that it was published.
+//
 // # Invariants
 //
 //   - Invariant 3: a call without an answer says nothing; the next try looks first.
 //   - Invariant 6: no column is converted: types must agree, or the table is
 //     refused with all differences.
 //   - Invariant 9: before anything is announced the table's owner record is read.
-//   - A partition is never dropped, a location never changed, a table of another
-//     job never altered.
+//   - A partition is never dropped, a location only pointed to a version below the
+//     table, a table of another job never altered.
+//   - A reader sees all files of one content: they are in place before the location
+//     is changed, and stay for the retention after it was changed again.
 //
 // # Concurrency
 //

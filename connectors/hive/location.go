@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"github.com/millrace/millrace/connectors/hive/metastore"
 )
 
 // normal is a location in one spelling: without a trailing slash, local ones as
@@ -32,6 +34,18 @@ func normal(location string) string {
 		rest = "//" + authority + rest
 	}
 	return strings.ToLower(scheme) + ":" + rest
+}
+
+// tableLocation is the directory of a table, also when the table has no partitions
+// and its entry points to a version of its content.
+func tableLocation(t *metastore.Table) string {
+	n := normal(t.Storage.Location)
+	if i := strings.LastIndexByte(n, '/'); len(t.PartitionKeys) == 0 && i > 0 && t.Parameters[paramVersion] != "" {
+		if root, ok := strings.CutSuffix(n[:i], "/.versions"); ok {
+			return root
+		}
+	}
+	return n
 }
 
 // filePath is a location as connector filesystem spells it.

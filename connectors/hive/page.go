@@ -43,13 +43,20 @@ const doc = "Written, the table is looked up in the metastore, or created there,
 	"| ORC, Avro, SequenceFile, RCFile, CSV (OpenCSVSerde), escaped fields, header lines, compressed text | refused by name |\n\n" +
 	"A column here must hold every value of the column there: BIGINT reads `int`, STRING reads `varchar(10)`, not the other way round; TIMESTAMP and TIMESTAMP_LTZ read `timestamp`. " +
 	"Views, transactional tables, and those of Iceberg, Hudi or Delta are refused, and so is a partition that is stored in another way than its table.\n\n" +
+	"### Replacing\n\n" +
+	"`INSERT OVERWRITE` gives a partition, or a table without partitions, a new content at once: its files are put into `<table>/.versions/<partition>/v<n>-<job>/`, and then the metastore's location is pointed there, which is one change of one entry. A query of Hive or Spark has planned with the old files or with the new ones, never with some of both; the old ones stay for `sink.versions.retention`. " +
+	"A version that was overtaken by a newer one of the job is never published, also when an old attempt comes to life again. Rows that are appended later go into the partition's own directory and, when it is announced, into the version.\n\n" +
+	"| reads | sees |\n|---|---|\n" +
+	"| Hive, Spark, Trino, and Millrace's connector `hive` | the table, through the metastore: each partition's present content |\n" +
+	"| DuckDB and others that read the directory, `<table>/dt=*/hr=*/*.parquet` | what lies in the partitions' own directories: all rows of a table that is never replaced nor merged. Of a partition that was, the old files for as long as they are kept, and no file afterwards; give them the locations of `SHOW TABLE EXTENDED` or `DESCRIBE FORMATTED ... PARTITION` instead |\n\n" +
 	"### What happens on a failure\n\n" +
 	"| what | then |\n|---|---|\n" +
 	"| the metastore is away, hangs, or loses an answer | files go on being committed; a call that may have been carried out is looked up before it is made again; announcements are tried again after 0.2 s to 15 s. Only a start needs the metastore. A bounded run waits for five minutes, then ends with the error |\n" +
 	"| the partition is there already | at the same place: its statistics are written. At another place: an error that names both, and no change |\n" +
 	"| the table was dropped, moved, or has columns that no longer fit | nothing is registered, files go on being committed; the error names the difference; once it is mended the partitions are caught up |\n" +
+	"| the job or the machine stops in the middle of a replacement | the partition has its old content; the next start completes the replacement, or finds that it was |\n" +
 	"| rows come late | one more file in the partition; it is announced again, with new statistics |\n" +
 	"| the job is killed at any step | the next start does what is left: no file twice, no partition twice |\n" +
 	"| another job owns the directory | refused, with `--adopt` as the way out |\n\n" +
-	"NULL and the empty text as a partition's value are `__HIVE_DEFAULT_PARTITION__`. A partition carries `millrace.job` and `millrace.epoch`: a process of an earlier epoch cannot alter it any more. Partitions are never dropped, and locations never changed.\n\n" +
+	"NULL and the empty text as a partition's value are `__HIVE_DEFAULT_PARTITION__`. A partition carries `millrace.job` and `millrace.epoch`: a process of an earlier epoch cannot alter it any more. Partitions are never dropped, and a location is only ever pointed to a version of the partition.\n\n" +
 	"Not yet: Kerberos, writing text formats, custom commit policies."

@@ -27,9 +27,13 @@ const (
 type announcement struct {
 	name   string // "dt=2024-05-01/hr=08", as in the path
 	values []string
-	files  filesystem.Inventory
-	there  *metastore.Partition
-	err    error
+	// version is the content that the entry is to point to; none: the partition's
+	// own directory. content is the new value of paramVersion, "": as it is.
+	version filesystem.Version
+	content string
+	files   filesystem.Inventory
+	there   *metastore.Partition
+	err     error
 }
 
 // CommitPartition implements connector.PartitionCommitter.
@@ -40,6 +44,8 @@ func (s *Sink) CommitPartition(ctx context.Context, tablePartition string) error
 // CommitPartitions implements connector.PartitionBatchCommitter. The order for
 // each: its files are published by now, the metastore's entry, the success file.
 func (s *Sink) CommitPartitions(ctx context.Context, tablePartitions []string) []error {
+	s.announcing.Lock()
+	defer s.announcing.Unlock()
 	parts := make([]*announcement, len(tablePartitions))
 	for i, tp := range tablePartitions {
 		parts[i] = &announcement{name: tp}
@@ -56,9 +62,17 @@ func (s *Sink) CommitPartitions(ctx context.Context, tablePartitions []string) [
 			p.err = err
 		}
 		if p.err == nil && s.opts.success {
-			p.err = s.Sink.CommitPartition(ctx, p.name)
+			if p.version.Name != "" {
+				p.err = s.WriteSuccess(p.version.Dir())
+			}
+			if p.err == nil {
+				p.err = s.Sink.CommitPartition(ctx, p.name)
+			}
 		}
 		errs[i] = p.err
+	}
+	if err == nil && s.opts.register {
+		s.collect(ctx)
 	}
 	return errs
 }
@@ -90,13 +104,13 @@ func (s *Sink) register(ctx context.Context, parts []*announcement) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range parts {
-		if p.err == nil {
-			p.files, p.err = s.Inventory(ctx, p.name, s.known)
-		}
-	}
 	if err := s.look(ctx, parts); err != nil {
 		return err
+	}
+	for _, p := range parts {
+		if p.err == nil {
+			p.err = s.content(ctx, p)
+		}
 	}
 	if err := s.add(ctx, table, parts); err != nil {
 		return err
@@ -106,6 +120,26 @@ func (s *Sink) register(ctx context.Context, parts []*announcement) error {
 		return err
 	}
 	return s.alter(ctx, parts)
+}
+
+// content finds what a partition holds: the files in its own directory, or in the
+// version that it points to, into which rows that were appended are moved.
+func (s *Sink) content(ctx context.Context, p *announcement) (err error) {
+	dir := p.name
+	if p.there != nil {
+		if err := s.ours(p); err != nil {
+			return err
+		}
+		var ok bool
+		if p.version, ok = s.version(p.there.Storage.Location); ok {
+			if _, err := s.TakeIntoVersion(ctx, p.version); err != nil {
+				return err
+			}
+			dir = p.version.Dir()
+		}
+	}
+	p.files, err = s.Inventory(ctx, dir, s.known)
+	return err
 }
 
 // current reads the table again: it may have been altered underneath.
@@ -119,7 +153,7 @@ func (s *Sink) current(ctx context.Context) (*metastore.Table, error) {
 		return nil, fmt.Errorf("looking up table %s.%s: %w", s.opts.database, s.opts.table, err)
 	}
 	e := &MismatchError{Database: t.Database, Table: t.Name, Differences: writable(t)}
-	if loc := normal(t.Storage.Location); loc != s.location {
+	if loc := tableLocation(t); loc != s.location {
 		e.Differences = append(e.Differences, fmt.Sprintf("it was moved to %s while this job writes to %s", t.Storage.Location, s.location))
 	}
 	d := compare(t, s.schema)
@@ -173,7 +207,7 @@ func (s *Sink) add(ctx context.Context, table *metastore.Table, parts []*announc
 		}
 		x := &metastore.Partition{Values: p.values, Database: table.Database, Table: table.Name, Storage: table.Storage.Clone(), Parameters: map[string]string{}}
 		x.Storage.Location = s.partitionLocation(p)
-		s.describe(x, p)
+		s.describe(x.Parameters, p)
 		missing = append(missing, x)
 		byValues[key(p.values)] = p
 	}
@@ -219,15 +253,24 @@ func (s *Sink) inOne(list []*metastore.Partition, byValues map[string]*announcem
 	return nil
 }
 
-func (s *Sink) partitionLocation(p *announcement) string { return s.location + "/" + p.name }
+// partitionLocation is where a partition's entry is to point.
+func (s *Sink) partitionLocation(p *announcement) string {
+	if p.version.Name != "" {
+		return s.location + "/" + p.version.Dir()
+	}
+	return s.location + "/" + p.name
+}
 
-// describe sets a partition's tag and statistics and reports whether that
-// changed anything.
-func (s *Sink) describe(x *metastore.Partition, p *announcement) (changed bool) {
+// describe sets a partition's tag, content and statistics among its properties and
+// reports whether that changed anything.
+func (s *Sink) describe(m map[string]string, p *announcement) (changed bool) {
 	set := func(k, v string) {
-		if x.Parameters[k] != v {
-			x.Parameters[k], changed = v, true
+		if m[k] != v {
+			m[k], changed = v, true
 		}
+	}
+	if p.content != "" {
+		set(paramVersion, p.content)
 	}
 	set(paramJob, s.owner.Job.String())
 	set(paramJobName, s.owner.JobName)
@@ -236,13 +279,13 @@ func (s *Sink) describe(x *metastore.Partition, p *announcement) (changed bool) 
 	set(paramBytes, strconv.FormatInt(p.files.Bytes, 10))
 	if p.files.Rows >= 0 {
 		set(paramRows, strconv.FormatInt(p.files.Rows, 10))
-	} else if _, ok := x.Parameters[paramRows]; ok {
-		delete(x.Parameters, paramRows)
+	} else if _, ok := m[paramRows]; ok {
+		delete(m, paramRows)
 		changed = true
 	}
 	// Column statistics that were right before are not any more.
-	if _, ok := x.Parameters[paramAccurate]; ok && changed {
-		delete(x.Parameters, paramAccurate)
+	if _, ok := m[paramAccurate]; ok && changed {
+		delete(m, paramAccurate)
 	}
 	return changed
 }
@@ -263,10 +306,12 @@ func (s *Sink) alter(ctx context.Context, parts []*announcement) error {
 			continue
 		}
 		x := p.there.Clone()
-		if x.Parameters == nil {
-			x.Parameters = map[string]string{}
+		x.Parameters = parametersOf(x.Parameters)
+		changes := s.describe(x.Parameters, p)
+		if normal(x.Storage.Location) != s.partitionLocation(p) {
+			x.Storage.Location, changes = s.partitionLocation(p), true
 		}
-		if s.describe(x, p) {
+		if changes {
 			changed = append(changed, x)
 			byValues[key(p.values)] = p
 		}
@@ -279,11 +324,14 @@ func (s *Sink) alter(ctx context.Context, parts []*announcement) error {
 	})
 }
 
-// ours checks that a partition of the metastore is the one that we write.
+// ours checks that a partition of the metastore is the one that we write: it lies
+// in its own directory, or in a version of it.
 func (s *Sink) ours(p *announcement) error {
-	if loc := normal(p.there.Storage.Location); loc != s.partitionLocation(p) {
+	loc := normal(p.there.Storage.Location)
+	v, ok := s.version(loc)
+	if own := s.location + "/" + p.name; loc != own && !(ok && v.TablePartition == p.name) {
 		return fmt.Errorf("partition %s of table %s.%s lies at %s in the metastore, and its files are written to %s: another job owns it, or it was moved by hand; drop it from the metastore, without its data, to have it registered here",
-			p.name, s.opts.database, s.opts.table, p.there.Storage.Location, s.partitionLocation(p))
+			p.name, s.opts.database, s.opts.table, p.there.Storage.Location, own)
 	}
 	if p.there.Parameters[paramJob] != s.owner.Job.String() {
 		// Untagged, or of a job that this one has taken the table over from:

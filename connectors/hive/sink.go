@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/millrace/millrace/connectors/filesystem"
 	"github.com/millrace/millrace/connectors/hive/metastore"
@@ -20,7 +21,14 @@ type Sink struct {
 	owner    connector.Owner
 	opts     tableOptions
 	schema   schema
-	location string // of the table, normal
+	location string           // of the table, normal, without a version
+	clock    func() time.Time // nil: the system's
+
+	// announcing is held by whoever changes the metastore's entries.
+	announcing sync.Mutex
+	garbage    garbage
+	// whole is the version that a table without partitions points to, if any.
+	whole filesystem.Version
 
 	mu sync.Mutex
 	// rows of the files that this process published, by path: what lies in a
@@ -83,7 +91,7 @@ func (s *Sink) open(ctx context.Context, c *Connector, t *connector.Table) error
 				Differences: []string{"its columns are also in properties that Spark wrote: Spark would not see a change"}, Hint: "change them by ALTER TABLE in Spark"}
 		}
 	}
-	s.location = normal(there.Storage.Location)
+	s.location = tableLocation(there)
 	if err := s.opts.checkPath(there, s.location); err != nil {
 		return err
 	}
@@ -97,6 +105,9 @@ func (s *Sink) open(ctx context.Context, c *Connector, t *connector.Table) error
 		return err
 	}
 	s.Sink = files.(*filesystem.Sink)
+	if len(s.schema.keys) == 0 {
+		s.whole, _ = s.version(there.Storage.Location)
+	}
 	if n := evolved(there, diff); n != nil {
 		if err := s.client.AlterTable(ctx, n, len(n.PartitionKeys) > 0); err != nil {
 			s.Sink.Close()
@@ -104,6 +115,18 @@ func (s *Sink) open(ctx context.Context, c *Connector, t *connector.Table) error
 		}
 	}
 	return nil
+}
+
+// takeAppended moves rows that were appended to a table without partitions into the
+// version that it points to.
+func (s *Sink) takeAppended(ctx context.Context) error {
+	s.announcing.Lock()
+	defer s.announcing.Unlock()
+	if s.whole.Name == "" {
+		return nil
+	}
+	_, err := s.TakeIntoVersion(ctx, s.whole)
+	return err
 }
 
 // find gives the table, after creating it if that is asked for.
@@ -154,7 +177,18 @@ func (s *Sink) Close() error {
 // Publish implements connector.Committer.
 func (s *Sink) Publish(ctx context.Context, as []connector.Artifact) []error {
 	errs := s.Sink.Publish(ctx, as)
+	taken := s.takeAppended(ctx)
 	for i := range as {
+		if errs[i] == nil {
+			errs[i] = taken
+		}
+		if errs[i] != nil && ctx.Err() == nil {
+			// Published before, and moved into a version since.
+			if moved, err := s.moved(ctx, as[i]); err == nil && moved {
+				errs[i] = nil
+				continue
+			}
+		}
 		if errs[i] == nil {
 			s.know(&as[i])
 		}
@@ -166,9 +200,21 @@ func (s *Sink) Publish(ctx context.Context, as []connector.Artifact) []error {
 func (s *Sink) Resolve(ctx context.Context, as []connector.Artifact) ([]connector.Outcome, error) {
 	out, err := s.Sink.Resolve(ctx, as)
 	if err == nil {
+		err = s.takeAppended(ctx)
+	}
+	if err == nil {
 		for i := range as {
-			if out[i] == connector.Published {
+			switch out[i] {
+			case connector.Published:
 				s.know(&as[i])
+			case connector.Absent:
+				moved, err := s.moved(ctx, as[i])
+				if err != nil {
+					return out, err
+				}
+				if moved {
+					out[i] = connector.Published
+				}
 			}
 		}
 	}

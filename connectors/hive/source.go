@@ -72,7 +72,7 @@ func (s *Source) open(ctx context.Context, c *Connector, t *connector.Table, opt
 	if len(faults) > 0 {
 		return &MismatchError{Database: there.Database, Table: there.Name, Reading: true, Differences: faults}
 	}
-	location := normal(there.Storage.Location)
+	location := tableLocation(there)
 	if err := opts.checkPath(there, location); err != nil {
 		return err
 	}

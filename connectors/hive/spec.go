@@ -32,6 +32,7 @@ const (
 	keyInt64       = "parquet.write.int64.timestamp"
 	keyHDFSUser    = "hdfs.user"
 	keyDefaultName = "partition.default-name"
+	keyRetention   = "sink.versions.retention"
 )
 
 // What may be changed in a table whose columns do not match.
@@ -127,6 +128,8 @@ func options(files []connector.Option) []connector.Option {
 			Doc: "What is changed in a table whose columns do not match: nothing (an error names them), missing columns are added to the table and its partitions (`add-columns`), or narrower ones are widened as well (`widen`)."},
 		{Key: keyPolicy, Type: connector.OptString, Check: checkPolicy,
 			Doc: "How a partition is announced: `metastore`, `success-file`, or `metastore,success-file`; the metastore comes first. A partitioned table that is written must say."},
+		{Key: keyRetention, Type: connector.OptDuration, Default: "1 d",
+			Doc: "How long a content that was replaced stays on disk for queries that have begun to read it. It is removed when the table is next written after that."},
 		{Key: keyUser, Type: connector.OptString, Doc: "Who calls are made for in a metastore without Kerberos, and who owns a table that is created. Unset: `hdfs.user`, $HADOOP_USER_NAME, else the user of the process."},
 		{Key: keyConnect, Type: connector.OptDuration, Default: "5 s", Doc: "How long connecting to one address may take."},
 		{Key: keyTimeout, Type: connector.OptDuration, Default: "60 s", Doc: "How long one call may take."},
@@ -180,6 +183,7 @@ type tableOptions struct {
 	partitionPolicy bool
 	user            string
 	int96           bool
+	retention       time.Duration
 }
 
 func (c *Connector) tableOptions(t *connector.Table) (tableOptions, error) {
@@ -187,7 +191,7 @@ func (c *Connector) tableOptions(t *connector.Table) (tableOptions, error) {
 	o := tableOptions{
 		database: v.String(keyDatabase), table: v.String(keyTable), path: v.String(keyPath),
 		create: v.Bool(keyCreate), evolution: v.String(keyEvolution),
-		user: v.String(keyUser), int96: !v.Bool(keyInt64),
+		user: v.String(keyUser), int96: !v.Bool(keyInt64), retention: v.Duration(keyRetention),
 	}
 	for p := range strings.SplitSeq(v.String(keyPolicy), ",") {
 		switch strings.TrimSpace(p) {

@@ -1,0 +1,229 @@
+package hive
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/millrace/millrace/connectors/conntest"
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/storage/vfs"
+)
+
+// sealed writes rows and seals them, without publishing.
+func sealed(t testing.TB, s connector.Sink, epoch uint64, replace bool, b *batch.Batch) []connector.Artifact {
+	t.Helper()
+	ctx := context.Background()
+	a := connector.Attempt{ID: connector.ArtifactID{Job: conntest.UUID(1), Table: conntest.UUID(9), Lane: connector.LaneID{Topic: conntest.UUID(7)}, Epoch: epoch}, Replace: replace}
+	if replace {
+		a.ID.Keyed, a.ID.Lane = true, connector.LaneID{}
+	}
+	w, err := s.OpenWriter(ctx, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	ids, err := w.Buckets(b, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, id := range ids {
+		if err := w.Write(b, batch.Sel{int32(i)}, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var reqs []connector.SealRequest
+	for _, k := range w.Open() {
+		id := a.ID
+		id.Sequence = uint64(len(reqs))
+		reqs = append(reqs, connector.SealRequest{Bucket: k.ID, Header: connector.Header{ID: id, TablePartition: k.TablePartition, Rows: k.Rows}})
+	}
+	as, err := w.Seal(ctx, reqs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return as
+}
+
+// oneDay gives rows of the first partition alone.
+func oneDay(first int64, n int) *batch.Batch {
+	b := conntest.Rows(first, n)
+	v := &b.Cols[2]
+	v.Data, v.Offsets = v.Data[:0], v.Offsets[:1]
+	for range n {
+		v.Data = append(v.Data, "2024-05-01"...)
+		v.Offsets = append(v.Offsets, int32(len(v.Data)))
+	}
+	return b
+}
+
+const day = "dt=2024-05-01"
+
+func replaceDay(t testing.TB, s connector.Sink, epoch, version uint64, first int64, n int) connector.Replacement {
+	t.Helper()
+	r := connector.Replacement{TablePartition: day, Version: version, Parts: sealed(t, s, epoch, true, oneDay(first, n))}
+	noErrors(t, s.(*Sink).Replace(context.Background(), []connector.Replacement{r})...)
+	return r
+}
+
+func noErrors(t testing.TB, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// tableRows counts what a source of the metastore's table reads.
+func tableRows(t testing.TB, w *world, table *connector.Table) []int64 {
+	t.Helper()
+	var ids []int64
+	for _, b := range readAll(t, openSource(t, w, table), nil) {
+		ids = append(ids, b.Cols[0].I64[:b.Len]...)
+	}
+	return ids
+}
+
+// TestRowsAppendedToAReplacedPartition: they come into the version when the
+// partition is announced, once, and whoever asks for their files learns that they
+// are published.
+func TestRowsAppendedToAReplacedPartition(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld()
+	s := open(t, w, 1).(*Sink)
+	before := sealed(t, s, 1, false, oneDay(0, 4))
+	noErrors(t, s.Publish(ctx, before)...)
+	announce(t, s, day)
+	replaceDay(t, s, 1, 1, 100, 3)
+	announce(t, s, day)
+	if n := len(tableRows(t, w, w.table(nil))); n != 3 {
+		t.Fatalf("%d rows after the replacement, want 3", n)
+	}
+	late := sealed(t, s, 2, false, oneDay(200, 2))
+	noErrors(t, s.Publish(ctx, late)...)
+	for range 2 {
+		announce(t, s, day)
+		if n := len(tableRows(t, w, w.table(nil))); n != 5 {
+			t.Fatalf("%d rows with the late ones, want 5", n)
+		}
+	}
+	if p := w.fake.params("t", day); p["numRows"] != "5" || p["numFiles"] != "2" {
+		t.Errorf("the metastore has %v", p)
+	}
+	for _, name := range []string{"/warehouse/t/.versions/" + day + "/v1-" + conntest.UUID(1).String() + "/_SUCCESS", "/warehouse/t/" + day + "/_SUCCESS"} {
+		if ok, err := vfs.Exists(w.mem, name); err != nil || !ok {
+			t.Errorf("%s: %v %v", name, ok, err)
+		}
+	}
+	// The next process, before it knows what was committed.
+	s = open(t, w, 2).(*Sink)
+	for what, as := range map[string][]connector.Artifact{"late": late, "replaced": before} {
+		out, err := s.Resolve(ctx, as)
+		if err != nil || out[0] != connector.Published {
+			t.Errorf("%s rows: %v %v", what, out, err)
+		}
+		noErrors(t, s.Publish(ctx, as)...)
+		if err := s.Discard(ctx, as); err == nil {
+			t.Errorf("%s rows were discarded", what)
+		}
+	}
+	replaceDay(t, s, 3, 2, 300, 1)
+	if n := len(tableRows(t, w, w.table(nil))); n != 1 {
+		t.Errorf("%d rows after the second replacement, want 1", n)
+	}
+	out, err := s.Resolve(ctx, late)
+	if err != nil || out[0] != connector.Published {
+		t.Errorf("late rows after a replacement: %v %v", out, err)
+	}
+}
+
+// TestReplacedContentIsRemovedLater: not before the time that queries may take,
+// and never what is visible.
+func TestReplacedContentIsRemovedLater(t *testing.T) {
+	w := newWorld()
+	s := open(t, w, 1).(*Sink)
+	before := sealed(t, s, 1, false, oneDay(0, 4))
+	noErrors(t, s.Publish(context.Background(), before)...)
+	replaceDay(t, s, 1, 1, 100, 3)
+	replaceDay(t, s, 2, 2, 200, 2)
+	count := func() string {
+		versions, err := w.mem.List("/warehouse/t/.versions/" + day)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, err := w.mem.List("/warehouse/t/" + day)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(len(versions), " versions, ", len(names), " files")
+	}
+	if got := count(); got != "2 versions, 1 files" {
+		t.Fatalf("at once: %s", got)
+	}
+	// The next process finds it, too.
+	s = open(t, w, 2).(*Sink)
+	s.clock = func() time.Time { return time.Now().Add(23 * time.Hour) }
+	announce(t, s, day)
+	if got := count(); got != "2 versions, 2 files" {
+		t.Fatalf("after 23 hours: %s", got)
+	}
+	s.clock = func() time.Time { return time.Now().Add(25 * time.Hour) }
+	announce(t, s, day)
+	if got := count(); got != "1 versions, 1 files" { // _SUCCESS
+		t.Fatalf("after 25 hours: %s", got)
+	}
+	if n := len(tableRows(t, w, w.table(nil))); n != 2 {
+		t.Errorf("%d rows, want 2", n)
+	}
+	if out, err := s.Resolve(context.Background(), before); err != nil || out[0] != connector.Published {
+		t.Errorf("rows whose file is gone: %v %v", out, err)
+	}
+}
+
+// TestTableWithoutPartitionsIsReplaced: the table's own location is pointed to the
+// version; the next process finds the table's directory nevertheless.
+func TestTableWithoutPartitionsIsReplaced(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld()
+	table := w.tableOf(conntest.Columns(), nil, map[string]string{keyPolicy: ""})
+	openIt := func(epoch uint64) *Sink {
+		s, err := w.conn.OpenSink(ctx, table, conntest.OwnerOf(1, epoch))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s.(*Sink)
+	}
+	for epoch := range uint64(3) {
+		s := openIt(epoch + 1)
+		r := connector.Replacement{Version: epoch + 1, Parts: sealed(t, s, epoch+1, true, conntest.Rows(int64(epoch)*100, int(epoch)+2))}
+		for range 2 {
+			noErrors(t, s.Replace(ctx, []connector.Replacement{r})...)
+			if out, err := s.ResolveReplace(ctx, []connector.Replacement{r}); err != nil || out[0] != connector.Published {
+				t.Fatal(out, err)
+			}
+			if n := len(tableRows(t, w, table)); n != int(epoch)+2 {
+				t.Errorf("%d rows, want %d", n, epoch+2)
+			}
+		}
+	}
+	s := openIt(9)
+	noErrors(t, s.Publish(ctx, sealed(t, s, 9, false, conntest.Rows(900, 5)))...)
+	if n := len(tableRows(t, w, table)); n != 9 {
+		t.Errorf("%d rows with those that were appended, want 9", n)
+	}
+	if got := w.fake.tables["t"].Storage.Location; !strings.HasPrefix(got, "file:/warehouse/t/.versions/v3-") {
+		t.Errorf("the table lies at %s", got)
+	}
+}
+
+func TestReplaceNeedsTheMetastore(t *testing.T) {
+	w := newWorld()
+	if mode, why := w.conn.ReplaceMode(w.table(map[string]string{keyPolicy: "success-file"})); mode != connector.ReplaceNever || !strings.Contains(why, "needs 'metastore'") {
+		t.Errorf("%v %s", mode, why)
+	}
+}
