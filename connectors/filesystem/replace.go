@@ -184,7 +184,7 @@ func (s *Sink) fill(x replacement) error {
 		return fmt.Errorf("syncing %s: %w", parent, err)
 	}
 	for i, p := range x.parts {
-		if err := s.putPart(x, x.Parts[i].Header.ID, p); err != nil {
+		if err := s.putPart(x.next, x.Parts[i].Header.ID, p); err != nil {
 			return err
 		}
 	}
@@ -201,9 +201,9 @@ func (s *Sink) fill(x replacement) error {
 	return nil
 }
 
-// putPart moves a sealed part into the new directory.
-func (s *Sink) putPart(x replacement, id connector.ArtifactID, p payload) error {
-	to := s.fs.Join(x.next, s.fs.Base(s.path(p.final)))
+// putPart moves a sealed part into a new directory, if a try before has not.
+func (s *Sink) putPart(dir string, id connector.ArtifactID, p payload) error {
+	to := s.fs.Join(dir, s.fs.Base(s.path(p.final)))
 	err := s.isPublished(to, p)
 	if !errors.Is(err, vfs.ErrNotExist) {
 		return err

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/vfs"
 )
@@ -177,7 +176,7 @@ func (s *Sink) MakeVersion(ctx context.Context, v Version, r VersionRecord, part
 		}
 		p, err := decodePayload(a.Payload)
 		if err == nil {
-			err = s.putIntoVersion(dir, p)
+			err = s.putPart(dir, a.Header.ID, p)
 		}
 		if err != nil {
 			return fmt.Errorf("placing part %s: %w", a.Header.ID, err)
@@ -187,25 +186,6 @@ func (s *Sink) MakeVersion(ctx context.Context, v Version, r VersionRecord, part
 		return fmt.Errorf("syncing %s: %w", s.prefix+dir, err)
 	}
 	return nil
-}
-
-func (s *Sink) putIntoVersion(dir string, p payload) error {
-	to := s.fs.Join(dir, s.fs.Base(s.path(p.final)))
-	for _, src := range []string{s.path(p.staged), s.path(fencedForm(p.staged))} {
-		err := s.isPublished(src, p)
-		if errors.Is(err, vfs.ErrNotExist) {
-			continue
-		}
-		if err == nil {
-			err = s.fs.RenameNoReplace(src, to)
-		}
-		if err == nil || !errors.Is(err, vfs.ErrExist) {
-			return err
-		}
-		break
-	}
-	// A try before has placed it, or a rename that a crash cut short left both names.
-	return s.isPublished(to, p)
 }
 
 // VersionOutcome is Sealed when all parts are staged or in the version already,
@@ -218,7 +198,7 @@ func (s *Sink) VersionOutcome(v Version, parts []connector.Artifact) (connector.
 		}
 		found := false
 		// The version last: a part goes there, and nowhere else from there.
-		for _, name := range []string{s.path(p.staged), s.path(fencedForm(p.staged)), s.path(p.staged), s.fs.Join(s.path(v.Dir()), s.fs.Base(s.path(p.final)))} {
+		for _, name := range append(s.sealedNames(p), s.path(p.staged), s.fs.Join(s.path(v.Dir()), s.fs.Base(s.path(p.final)))) {
 			err := s.isPublished(name, p)
 			if err != nil && !errors.Is(err, vfs.ErrNotExist) {
 				return connector.Unknown, err
@@ -382,13 +362,4 @@ func (s *Sink) RemoveReplaced(v Version) error {
 		}
 	}
 	return nil
-}
-
-// PartitionOf names the table partition of a row; see connector.Replacer.
-func (s *Sink) PartitionOf(b *batch.Batch, row int) (string, error) {
-	cols := make([]*batch.Vec, len(s.partCols))
-	for i, c := range s.partCols {
-		cols[i] = &b.Cols[c]
-	}
-	return string(appendPartition(nil, s.partNames, cols, row, s.opts.defaultName)), nil
 }
