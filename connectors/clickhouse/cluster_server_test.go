@@ -87,7 +87,7 @@ func (f *faultTable) until(as []connector.Artifact) {
 func TestReplicatedOldServer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	c, err := services.StartClickHouseCluster(ctx, t.TempDir(), 1)
+	c, err := services.StartClickHouseCluster(ctx, t.TempDir(), 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,6 +166,8 @@ func TestReplicatedOldServer(t *testing.T) {
 		f.wantOn(pair[0], 103_000)
 		f.wantOn(pair[1], 103_000)
 	})
+	t.Run("replace", func(t *testing.T) { replicatedReplace(t, pair) })
+	t.Run("two shards", func(t *testing.T) { twoShards(t, c) })
 	t.Run("ZooKeeper is lost", func(t *testing.T) {
 		f := replicatedTable(t, pair, pair[0].Addr(), "keeper")
 		f.until(f.seal(0, 1000))
@@ -183,4 +185,64 @@ func TestReplicatedOldServer(t *testing.T) {
 		f.wantOn(pair[0], 2000)
 		f.wantOn(pair[1], 2000)
 	})
+}
+
+// twoShards writes a Distributed table over two shards of two replicas: each row lies
+// where the server would have put it, and once, also when a replica hangs, dies and its
+// block goes to the other one.
+func twoShards(t *testing.T, c *services.ClickHouseCluster) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	first, second := c.Replicas[0][0], c.Replicas[1][0]
+	for _, pair := range c.Replicas {
+		for _, r := range pair {
+			for _, name := range []string{"spread", "theirs"} {
+				askOld(t, r, "CREATE TABLE %s (n Int64, s String, _mr_artifact String) ENGINE = ReplicatedMergeTree('/t/{shard}/%s', '{replica}') PARTITION BY n %% 2 ORDER BY n", name, name)
+			}
+		}
+	}
+	for _, name := range []string{"spread", "theirs"} {
+		askOld(t, first, "CREATE TABLE all%s (n Int64, s String, _mr_artifact String) ENGINE = Distributed(shards, default, %s, cityHash64(s, n))", name, name)
+	}
+	f := &faultTable{t: t, name: "allspread", dir: t.TempDir(), with: map[string]string{"sink.compression": "lz4", "table-name": "allspread", keyRequest: "3 s", "url": first.URL()}, id: laneOfItsOwn()}
+	f.restart()
+	t.Cleanup(func() { f.sink.Close() })
+	one := f.seal(0, 1000)
+	if len(one) != 4 {
+		t.Fatalf("%d blocks, want one a shard and partition", len(one))
+	}
+	all := func(as []connector.Artifact) {
+		for i := range as {
+			f.until(as[i : i+1])
+		}
+	}
+	all(one)
+	second.Pause()
+	two := f.seal(1000, 1000)
+	if err := f.publish(two); err == nil {
+		t.Fatal("a server that hangs was not noticed")
+	}
+	second.Kill()
+	all(two)
+	if err := second.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	f.restart()
+	all(two)
+	askOld(t, first, "INSERT INTO alltheirs (n, s) SELECT toInt64(number), concat('text of row ', toString(number)) FROM numbers(2000)")
+	for ctx.Err() == nil && askOld(t, first, "SELECT count() FROM alltheirs") != "2000" {
+		continue // it sends them on in its own time
+	}
+	for _, pair := range c.Replicas {
+		for _, r := range pair {
+			got, want := "", askOld(t, pair[1], "SELECT count(), uniqExact(n), sum(n) FROM theirs")
+			for ctx.Err() == nil && got != want {
+				askOld(t, r, "SYSTEM SYNC REPLICA spread")
+				got = askOld(t, r, "SELECT count(), uniqExact(n), sum(n) FROM spread")
+			}
+			if got != want || strings.HasPrefix(want, "0") {
+				t.Errorf("a replica has rows, numbers and sum %s, the server would have put %s there", got, want)
+			}
+		}
+	}
 }

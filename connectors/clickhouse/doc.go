@@ -2,7 +2,7 @@
 // written exactly once where the table allows it, and read from pinned parts.
 //
 // It converts columns straight into ClickHouse's native form, each value checked;
-// it does not parse or print values, it does not shard, and it does not decide
+// it does not parse or print values, and it does not decide
 // when a block is sealed: the lane does. The driver, which is confined to this
 // package, carries sealed blocks and asks questions; it never converts a value.
 //
@@ -30,6 +30,9 @@
 // anybody since it was sealed; later its outcome is unknown and the lane stops.
 // Method column: the rows whose _mr_artifact is the block's id are counted: all of
 // them, or none, or the lane stops. Where a table has both, counting decides.
+//
+// Method replace loads a table partition's whole content beside it and exchanges it:
+// replace.go. Of a Distributed table each shard is a sink of its own: sharded.go.
 //
 // # Reading
 //

@@ -377,6 +377,55 @@ func TestTableChangedUnderneath(t *testing.T) {
 	})
 }
 
+// The table is exchanged while the answer to a block is lost: its rows are in the other
+// table now. Nothing is sent into the new one, and the sentence says why.
+func TestTableExchangedUnderneath(t *testing.T) {
+	ask(t, "CREATE DATABASE IF NOT EXISTS atomic ENGINE = Atomic")
+	for method, k := range tableKinds {
+		t.Run(method, func(t *testing.T) {
+			f := newFaultTable(t, k[0], k[1], map[string]string{keyDatabase: "atomic", keyRequest: "3 s"})
+			f.complete(f.seal(0, 10))
+			as := f.seal(10, 10_000)
+			shared.Proxy.Break(services.Fault{Kind: services.LoseReply, After: as[0].Bytes - 200})
+			if err := f.publish(as); err == nil {
+				t.Fatal("a lost answer was not noticed")
+			}
+			for end := time.Now().Add(30 * time.Second); ask(t, "SELECT count() FROM %s", f.name) != "10010"; {
+				if time.Now().After(end) {
+					t.Fatal("the block did not arrive")
+				}
+			}
+			ask(t, "CREATE TABLE %s_new AS %s", f.name, f.name)
+			ask(t, "EXCHANGE TABLES %s AND %s_new", f.name, f.name)
+			defer ask(t, "DROP TABLE %s_new", f.name)
+			for range 2 {
+				out, err := f.sink.Resolve(context.Background(), as)
+				if err != nil || out[0] != connector.Unknown {
+					t.Fatalf("%v, %v", out, err)
+				}
+				if err := f.publish(as); err == nil {
+					t.Fatal("it was sent again")
+				}
+				why := f.sink.(connector.UnknownExplainer).ExplainUnknown(as[0])
+				for _, text := range []string{"exchanged", ".done", ".sealed"} {
+					if !strings.Contains(why, text) {
+						t.Errorf("%q does not say %q", why, text)
+					}
+				}
+				f.restart()
+			}
+			if got := ask(t, "SELECT count() FROM %s", f.name); got != "0" {
+				t.Errorf("%s rows in the new table", got)
+			}
+			// Back again: the rows are there, or their copy is kept out.
+			ask(t, "EXCHANGE TABLES %s AND %s_new", f.name, f.name)
+			f.restart()
+			f.complete(as)
+			f.want(10_010)
+		})
+	}
+}
+
 // A block that was sent and not answered is not sent again once the table may have
 // forgotten it: the lane stops, and its sentence says how to go on.
 func TestOlderThanTheWindow(t *testing.T) {

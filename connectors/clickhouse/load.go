@@ -36,12 +36,12 @@ func (s *sink) look(ctx context.Context) error {
 	return nil
 }
 
-// mark is the block count and the time of the last look: both from before a block
-// that is sealed now can be sent.
-func (s *sink) mark() (blocks, now int64) {
+// mark is the block count, the time and the table's identity of the last look: all from
+// before a block that is sealed now can be sent.
+func (s *sink) mark() (blocks, now int64, identity string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.load.blocks, s.load.now
+	return s.load.blocks, s.load.now, s.load.identity
 }
 
 func (s *server) load(ctx context.Context, d *definition) (load, error) {

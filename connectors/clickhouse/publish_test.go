@@ -266,7 +266,7 @@ func TestReplicaWithoutKeeper(t *testing.T) {
 	if err := s.look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	blocks, now := s.mark()
+	blocks, now, _ := s.mark()
 	h := sealedHead{id: a.Header.ID.String(), rows: 2, partsBefore: blocks, sealedAt: now, columns: []sealedColumn{{name: "id", typ: "Int64"}}}
 	tried := strings.TrimSuffix(path, sealdir.Sealed) + sealdir.Tried
 	if _, err := writeSealed(s.fs, tried, &h, []*column{columnOf(t, types.NewBigInt().NotNull(), "Int64")}, []buffer{{rows: 2, data: make([]byte, 16)}}); err != nil {
@@ -290,7 +290,7 @@ func TestReplicaWithoutKeeper(t *testing.T) {
 	if err := s.look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if blocks, _ := s.mark(); blocks != 100 {
+	if blocks, _, _ := s.mark(); blocks != 100 {
 		t.Errorf("the count fell to %d", blocks)
 	}
 }

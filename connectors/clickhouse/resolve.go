@@ -99,6 +99,9 @@ func (s *sink) lookFor(ctx context.Context, a connector.Artifact, p payload) (co
 		case n == p.rows:
 			return connector.Published, nil
 		case n == 0:
+			if other, err := s.swapped(ctx, a); err != nil || other {
+				return connector.Unknown, err
+			}
 			return connector.Sealed, nil
 		}
 		s.explain(a, fmt.Sprintf("table %s has %d rows whose %s is the block's id, and the block has %d: remove them (ALTER TABLE %s DELETE WHERE %s = %s), then resume",
@@ -108,7 +111,34 @@ func (s *sink) lookFor(ctx context.Context, a connector.Artifact, p payload) (co
 	if b.method != methodToken {
 		return connector.Sealed, nil // at least once
 	}
+	if other, err := s.swapped(ctx, a); err != nil || other {
+		return connector.Unknown, err
+	}
 	return s.within(ctx, a)
+}
+
+// swapped reports that the name stands for another table than when the block was
+// sealed, and explains it: the rows may be in the table that had the name then, where
+// nobody looks for them.
+func (s *sink) swapped(ctx context.Context, a connector.Artifact) (bool, error) {
+	path, state, err := s.staging.Find(a.Header.ID)
+	if err != nil || state == "" {
+		return false, err
+	}
+	block, err := s.readBlock(path, a)
+	if err != nil {
+		return false, err
+	}
+	l, err := s.server.load(ctx, s.binding().def)
+	if err != nil {
+		return false, fmt.Errorf("looking at the parts of %s: %w", s.location(), err)
+	}
+	if block.head.identity == "" || l.identity == "" || l.identity == block.head.identity {
+		return false, nil
+	}
+	s.explain(a, s.decide(path, fmt.Sprintf("table %s is another one (UUID %s) than when the block was sent (UUID %s): it was exchanged, or dropped and made again, and the rows may be in the table that had its place",
+		s.location(), l.identity, block.head.identity)))
+	return true, nil
 }
 
 // within decides whether the table still remembers the block, if it ever had it.
@@ -253,11 +283,19 @@ func (s *sink) discard(ctx context.Context, a connector.Artifact, p payload) err
 	case sealdir.Tried:
 		return errors.New("it was sent, and may be published")
 	case "":
+		if p.replace {
+			return nil // it was never published by itself
+		}
 		outcome, err := s.withoutBlock(ctx, a, p)
 		if err == nil && outcome != connector.Absent {
 			err = fmt.Errorf("its outcome is %s", outcome)
 		}
 		return err
+	}
+	if p.replace {
+		if seen, err := s.visible(ctx, a); err != nil || seen {
+			return errors.Join(err, errPublished)
+		}
 	}
 	next, err := s.staging.Mark(path, sealdir.Sealed, sealdir.Void)
 	if err != nil {

@@ -12,8 +12,10 @@ import (
 
 // sealedMagic starts a sealed block, whose format is docs/format/sealed-block.md.
 const (
-	sealedMagic   = "mrchblk"
-	sealedVersion = 1
+	sealedMagic = "mrchblk"
+	// A block of a table that has an identity has version 2, with it.
+	sealedVersion    = 1
+	sealedIdentified = 2
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -28,7 +30,9 @@ type sealedHead struct {
 	// partsBefore and sealedAt are a block number and a time, in s since 1970 by
 	// the server's clock, of before the block could be sent first.
 	partsBefore, sealedAt int64
-	columns               []sealedColumn
+	// identity is the table's, as it was then; "" where the server gives none.
+	identity string
+	columns  []sealedColumn
 }
 
 // sealedColumn is a column of a block: its values are bytes bytes.
@@ -61,7 +65,11 @@ func (w *blockWriter) write(b []byte) {
 }
 
 func (h *sealedHead) encode() []byte {
-	b := append([]byte(sealedMagic), sealedVersion)
+	version := byte(sealedVersion)
+	if h.identity != "" {
+		version = sealedIdentified
+	}
+	b := append([]byte(sealedMagic), version)
 	text := func(s string) {
 		b = binary.AppendUvarint(b, uint64(len(s)))
 		b = append(b, s...)
@@ -71,6 +79,9 @@ func (h *sealedHead) encode() []byte {
 	b = binary.LittleEndian.AppendUint64(b, h.shape)
 	b = binary.AppendVarint(b, h.partsBefore)
 	b = binary.AppendVarint(b, h.sealedAt)
+	if h.identity != "" {
+		text(h.identity)
+	}
 	b = binary.AppendUvarint(b, uint64(len(h.columns)))
 	for _, c := range h.columns {
 		text(c.name)
@@ -85,7 +96,8 @@ var errSealed = errors.New("it is no sealed block of a version that this program
 // decodeSealed takes a file apart: its head, and each column's bytes, which
 // alias it.
 func decodeSealed(file []byte) (h sealedHead, columns [][]byte, err error) {
-	if len(file) < len(sealedMagic)+1+4 || string(file[:len(sealedMagic)]) != sealedMagic || file[len(sealedMagic)] != sealedVersion {
+	if len(file) < len(sealedMagic)+1+4 || string(file[:len(sealedMagic)]) != sealedMagic ||
+		file[len(sealedMagic)] != sealedVersion && file[len(sealedMagic)] != sealedIdentified {
 		return h, nil, errSealed
 	}
 	body, sum := file[:len(file)-4], binary.LittleEndian.Uint32(file[len(file)-4:])
@@ -97,6 +109,9 @@ func decodeSealed(file []byte) (h sealedHead, columns [][]byte, err error) {
 	h.rows = int64(r.uvarint())
 	h.shape = r.fixed()
 	h.partsBefore, h.sealedAt = r.varint(), r.varint()
+	if file[len(sealedMagic)] == sealedIdentified {
+		h.identity = r.text()
+	}
 	n := r.uvarint()
 	for i := uint64(0); i < n && !r.bad; i++ {
 		h.columns = append(h.columns, sealedColumn{name: r.text(), typ: r.text(), bytes: int64(r.uvarint())})

@@ -96,6 +96,31 @@ func TestGoldenBlock(t *testing.T) {
 	}
 }
 
+func TestGoldenBlockOfATableWithIdentity(t *testing.T) {
+	c := columnOf(t, types.NewBigInt().NotNull(), "Int64")
+	h := sealedHead{id: "block-2", rows: 1, shape: 42, partsBefore: 5, sealedAt: 1_700_000_000, identity: "61f0c404-5cb3-11e7-907b-a6006ad3dba0",
+		columns: []sealedColumn{{name: "n", typ: "Int64"}}}
+	fsys := vfs.NewMem()
+	if _, err := writeSealed(fsys, "/b", &h, []*column{c}, []buffer{{rows: 1, data: []byte{7, 0, 0, 0, 0, 0, 0, 0}}}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := vfs.ReadFile(fsys, "/b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile("testdata/sealed-v2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("sealed\n%q\nwant\n%q", got, want)
+	}
+	back, cols, err := decodeSealed(want)
+	if err != nil || back.identity != h.identity || back.sealedAt != h.sealedAt || len(cols) != 1 || len(cols[0]) != 8 {
+		t.Errorf("golden block %+v of %d columns, %v", back, len(cols), err)
+	}
+}
+
 // A block that was cut, or of which any byte changed, is never sent.
 func TestDamagedBlocksAreRefused(t *testing.T) {
 	file, err := os.ReadFile("testdata/sealed-v1")
@@ -113,7 +138,7 @@ func TestDamagedBlocksAreRefused(t *testing.T) {
 		}
 	}
 	newer := slices.Clone(file)
-	newer[7] = 2
+	newer[7] = 3
 	if _, _, err := decodeSealed(newer); !errors.Is(err, errSealed) {
 		t.Errorf("a newer version: %v", err)
 	}
@@ -128,7 +153,14 @@ func TestPayload(t *testing.T) {
 	if got, err := decodePayload(b); err != nil || got != p {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for _, bad := range [][]byte{nil, {2, 1, 1}, {1, 0xac}, {1, 1, 1, 1}} {
+	long := payload{rows: 300, bytes: 7, shard: 2, replace: true}
+	if b := long.encode(); !bytes.Equal(b, []byte{2, 0xac, 2, 7, 2, 1}) {
+		t.Errorf("payload %v", b)
+	}
+	if got, err := decodePayload(long.encode()); err != nil || got != long {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, bad := range [][]byte{nil, {2, 1, 1}, {1, 0xac}, {1, 1, 1, 1}, {3, 1, 1, 1}} {
 		if _, err := decodePayload(bad); err == nil {
 			t.Errorf("payload %v is taken", bad)
 		}

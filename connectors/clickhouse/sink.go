@@ -13,10 +13,12 @@ import (
 
 // sink writes one table. It is safe for concurrent use.
 type sink struct {
-	fs      vfs.FS
-	server  *server
-	table   *connector.Table
-	opts    tableOptions
+	fs     vfs.FS
+	server *server
+	table  *connector.Table
+	opts   tableOptions
+	// shard is the table's number in its cluster, 0 for a table without shards.
+	shard   int64
 	owner   connector.Owner
 	staging *sealdir.Dir
 
@@ -59,13 +61,22 @@ func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connecto
 	if err != nil {
 		return nil, err
 	}
-	s := &sink{fs: c.fs, server: srv, table: t, opts: opts, owner: o, staging: st,
-		slots: make(chan struct{}, maxInserts), busy: map[string]chan struct{}{}, used: map[string]bool{}, reasons: map[string]string{}}
+	d, err := srv.describe(ctx)
+	if err == nil && d.engine == distributedEngine {
+		return c.openSharded(ctx, t, o, srv, d, st)
+	}
+	s := c.newSink(t, o, srv, st)
 	if err := s.prepare(ctx); err != nil {
 		srv.conn.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// newSink is a sink of one table of one server, or of the replicas of one.
+func (c *Connector) newSink(t *connector.Table, o connector.Owner, srv *server, st *sealdir.Dir) *sink {
+	return &sink{fs: c.fs, server: srv, table: t, opts: srv.opts, owner: o, staging: st,
+		slots: make(chan struct{}, maxInserts), busy: map[string]chan struct{}{}, used: map[string]bool{}, reasons: map[string]string{}}
 }
 
 // prepare makes or widens the table where the options say so, and binds it.
@@ -142,7 +153,13 @@ func (s *sink) binding() *binding {
 }
 
 // location is the table's name for people.
-func (s *sink) location() string { return s.opts.database + "." + s.opts.table }
+func (s *sink) location() string {
+	name := s.opts.database + "." + s.opts.table
+	if s.shard != 0 {
+		name += fmt.Sprintf(" of shard %d", s.shard)
+	}
+	return name
+}
 
 // ExplainSink implements connector.SinkExplainer.
 func (s *sink) ExplainSink() []string {
@@ -174,16 +191,27 @@ func (s *sink) OpenWriter(ctx context.Context, a connector.Attempt) (connector.W
 	if err := s.prepare(ctx); err != nil {
 		return nil, err
 	}
+	if replaces := s.binding().method == methodReplace; replaces != a.Replace {
+		if replaces {
+			return nil, fmt.Errorf("'%s' = '%s' publishes what keyed stages write; this result comes from a lane", keyMethod, methodReplace)
+		}
+		return nil, errNotReplacing
+	}
 	dir, err := s.staging.Fence(a.ID)
 	if err != nil {
 		return nil, err
 	}
+	return s.newWriter(a, dir), nil
+}
+
+// newWriter is a writer of an attempt whose directory is there.
+func (s *sink) newWriter(a connector.Attempt, dir string) *writer {
 	w := &writer{sink: s, bound: s.binding(), attempt: a, dir: dir, budget: a.MemoryBytes,
 		ids: map[string]connector.BucketID{}, open: map[connector.BucketID]*openBlock{}}
 	if w.budget <= 0 {
 		w.budget = defaultMemoryBytes
 	}
-	return w, nil
+	return w
 }
 
 // Roll implements connector.Sink.

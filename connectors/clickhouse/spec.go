@@ -75,7 +75,7 @@ func New(fsys vfs.FS, staging string) *Connector {
 		Options:     options(),
 		Changelog:   connector.InsertOnly,
 		Partitioned: true,
-		Guarantee: "Exactly once: a sealed block is inserted under its artefact id as deduplication token (`token`), or looked up by its id in the column `_mr_artifact` before it is sent again (`column`); " +
+		Guarantee: "Exactly once: a sealed block is inserted under its artefact id as deduplication token (`token`), or looked up by its id in the column `_mr_artifact` before it is sent again (`column`), or a table partition's whole content takes its place (`replace`); " +
 			"with `sink.delivery-guarantee` = 'at-least-once' or method `upsert` a block may come twice.",
 		Validate: validate,
 	}}
@@ -89,14 +89,13 @@ func options() []connector.Option {
 		{Key: keyURL, Type: connector.OptString, Required: true, Check: checkURL,
 			Doc: "The servers: `clickhouse://host:9000[,host2:9000]`; further ones are replicas, tried in order. `clickhouses://` uses TLS, `http://host:8123` and `https://` the HTTP protocol."},
 		{Key: keyDatabase, Type: connector.OptString, Default: "default", Doc: "The database."},
-		{Key: keyTable, Type: connector.OptString, Required: true, Doc: "The table. A `Distributed` one is refused: write the tables below it."},
+		{Key: keyTable, Type: connector.OptString, Required: true, Doc: "The table. Of a `Distributed` one the local tables are written, each row on the shard that the table's sharding key gives."},
 		{Key: keyUser, Type: connector.OptString, Default: "default", Doc: "The user."},
 		{Key: keyPassword, Type: connector.OptString, Secret: true, Doc: "The user's password."},
 		{Key: keyGuarantee, Type: connector.OptEnum, Enum: []string{exactlyOnce, atLeastOnce}, Default: exactlyOnce,
 			Doc: "`exactly-once` refuses a table for which no method gives it; `at-least-once` sends a block again after a lost answer, whatever the table."},
-		{Key: keyMethod, Type: connector.OptEnum, Enum: []string{methodAuto, methodToken, methodColumn, methodUpsert}, Default: methodAuto,
-			Refused: map[string]string{methodReplace: "not_yet: method replace; use token or column"},
-			Doc: "How a block is kept from coming twice: `token` (deduplication by the server), `column` (by looking for its id in column `_mr_artifact`), `upsert` (a ReplacingMergeTree merges the copies; at least once), " +
+		{Key: keyMethod, Type: connector.OptEnum, Enum: []string{methodAuto, methodToken, methodColumn, methodReplace, methodUpsert}, Default: methodAuto,
+			Doc: "How a block is kept from coming twice: `token` (deduplication by the server), `column` (by looking for its id in column `_mr_artifact`), `replace` (results of windows and wide tables take the place of a table partition), `upsert` (a ReplacingMergeTree merges the copies; at least once), " +
 				"or `auto`: the first of token and column that the table allows."},
 		{Key: keyFlushBytes, Type: connector.OptBytes, Default: "32MB", Doc: "A block is sealed when it has this size."},
 		{Key: keyFlushAge, Type: connector.OptDuration, Default: "5 s", Doc: "A block is sealed at this age; its rows are visible afterwards."},

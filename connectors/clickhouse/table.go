@@ -193,8 +193,8 @@ type binding struct {
 // conversion. All faults are reported at once.
 func bind(t *connector.Table, d *definition, s *server) (*binding, error) {
 	b := &binding{def: d}
-	if d.engine == "Distributed" {
-		return nil, fmt.Errorf("table %s is Distributed: an INSERT into it is neither atomic nor deduplicated; write the tables below it", s.name())
+	if d.engine == distributedEngine {
+		return nil, fmt.Errorf("table %s is Distributed over Distributed tables: name the one below it", s.name())
 	}
 	if !strings.HasSuffix(d.engine, "MergeTree") && s.opts.exactlyOnce {
 		return nil, fmt.Errorf("engine %s of table %s remembers no block; only the MergeTree family gives exactly once", d.engine, s.name())
@@ -338,6 +338,15 @@ func (b *binding) choose(s *server) error {
 			return fmt.Errorf("method column: %s", column)
 		}
 		b.method = methodColumn
+	case methodReplace:
+		if !s.opts.exactlyOnce {
+			return fmt.Errorf("method replace: '%s' = '%s' does not go with it", keyGuarantee, atLeastOnce)
+		}
+		b.method, b.why = methodReplace, "exactly once: the content of a table partition is loaded beside it and takes its place at once"
+		if d.views > 0 {
+			b.why += fmt.Sprintf("; the %d materialized views over the table see nothing of it", d.views)
+		}
+		return nil
 	case methodUpsert:
 		if !strings.HasSuffix(d.engine, "ReplacingMergeTree") {
 			return fmt.Errorf("method upsert: table %s is a %s, not a ReplacingMergeTree", s.name(), d.engine)

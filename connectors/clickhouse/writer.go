@@ -346,7 +346,7 @@ func (w *writer) seal(ctx context.Context, r connector.SealRequest) (connector.A
 		w.stamp(&o.cols[len(o.cols)-1], id, int(o.rows))
 	}
 	h := sealedHead{id: id, rows: o.rows, shape: w.bound.def.shape()}
-	h.partsBefore, h.sealedAt = w.sink.mark()
+	h.partsBefore, h.sealedAt, h.identity = w.sink.mark()
 	for i := range w.bound.columns {
 		h.columns = append(h.columns, sealedColumn{name: w.bound.names[i], typ: w.bound.def.column(w.bound.names[i]).typ})
 		if o.cols[i].rows != int(o.rows) {
@@ -359,7 +359,7 @@ func (w *writer) seal(ctx context.Context, r connector.SealRequest) (connector.A
 		return none, w.gone(err)
 	}
 	w.release(o)
-	p := payload{rows: r.Header.Rows, bytes: n}
+	p := payload{rows: r.Header.Rows, bytes: n, shard: w.sink.shard, replace: w.attempt.Replace}
 	location := w.sink.location()
 	if r.Header.TablePartition != "" {
 		location += " " + r.Header.TablePartition

@@ -98,6 +98,9 @@ func (d *Dir) Owned() error {
 	return err
 }
 
+// Own is a path in the table's directory for what a sink keeps beside its lanes.
+func (d *Dir) Own(name string) string { return d.FS.Join(d.dir, name) }
+
 // Epoch is the job's, which owns the directory as long as Owned is nil.
 func (d *Dir) Epoch() uint64 { return d.epoch }
 

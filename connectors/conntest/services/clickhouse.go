@@ -40,6 +40,7 @@ const clickHouseConfig = `<clickhouse>
  <timezone>UTC</timezone>
  <max_server_memory_usage>3000000000</max_server_memory_usage>
  <mark_cache_size>67108864</mark_cache_size><uncompressed_cache_size>0</uncompressed_cache_size>
+ <remote_servers>%[4]s</remote_servers>
 </clickhouse>
 `
 
@@ -56,6 +57,51 @@ type ClickHouse struct {
 // StartClickHouse starts a server whose data lie in dir. User default has no
 // password.
 func StartClickHouse(ctx context.Context, dir string) (*ClickHouse, error) {
+	ports, err := Ports(2)
+	if err != nil {
+		return nil, err
+	}
+	proxy, err := StartProxy(fmt.Sprintf("127.0.0.1:%d", ports[0]))
+	if err != nil {
+		return nil, err
+	}
+	return startClickHouse(ctx, dir, ports, proxy, "")
+}
+
+// StartClickHouseShards starts n servers that know each other, by their proxies, as
+// the shards of the cluster "shards".
+func StartClickHouseShards(ctx context.Context, dir string, n int) ([]*ClickHouse, error) {
+	ports, err := Ports(2 * n)
+	if err != nil {
+		return nil, err
+	}
+	var proxies []*Proxy
+	cluster := "<shards>"
+	for i := range n {
+		p, err := StartProxy(fmt.Sprintf("127.0.0.1:%d", ports[2*i]))
+		if err != nil {
+			return nil, err
+		}
+		proxies = append(proxies, p)
+		host, port, _ := strings.Cut(p.Addr(), ":")
+		cluster += fmt.Sprintf("<shard><weight>%d</weight><replica><host>%s</host><port>%s</port></replica></shard>", i+1, host, port)
+	}
+	cluster += "</shards>"
+	var out []*ClickHouse
+	for i := range n {
+		c, err := startClickHouse(ctx, filepath.Join(dir, fmt.Sprintf("shard%d", i+1)), ports[2*i:2*i+2], proxies[i], cluster)
+		if err != nil {
+			for _, c := range out {
+				c.Close()
+			}
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+func startClickHouse(ctx context.Context, dir string, ports []int, proxy *Proxy, clusters string) (*ClickHouse, error) {
 	module, err := NPM(ctx, clickHousePackage, clickHouseVersion)
 	if err != nil {
 		return nil, err
@@ -64,21 +110,17 @@ func StartClickHouse(ctx context.Context, dir string) (*ClickHouse, error) {
 	if err != nil {
 		return nil, fmt.Errorf("looking for python3 (apt-get install python3): %w", err)
 	}
-	ports, err := Ports(2)
-	if err != nil {
-		return nil, err
-	}
 	if err := os.MkdirAll(filepath.Join(dir, "data", "tmp"), 0o755); err != nil {
 		return nil, fmt.Errorf("making the directory of ClickHouse: %w", err)
 	}
 	config, main := filepath.Join(dir, "config.xml"), filepath.Join(dir, "main.py")
-	if err := os.WriteFile(config, fmt.Appendf(nil, clickHouseConfig, dir, ports[0], ports[1]), 0o644); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, clickHouseConfig, dir, ports[0], ports[1], clusters), 0o644); err != nil {
 		return nil, fmt.Errorf("configuring ClickHouse: %w", err)
 	}
 	if err := os.WriteFile(main, []byte(clickHouseMain), 0o644); err != nil {
 		return nil, fmt.Errorf("configuring ClickHouse: %w", err)
 	}
-	c := &ClickHouse{tcp: fmt.Sprintf("127.0.0.1:%d", ports[0]), http: fmt.Sprintf("http://127.0.0.1:%d", ports[1])}
+	c := &ClickHouse{Proxy: proxy, tcp: fmt.Sprintf("127.0.0.1:%d", ports[0]), http: fmt.Sprintf("http://127.0.0.1:%d", ports[1])}
 	const forever = "SYSTEM START LISTEN TCP; SYSTEM START LISTEN HTTP; " +
 		"SELECT sleepEachRow(1) FROM numbers(100000000) SETTINGS max_block_size=1, function_sleep_max_microseconds_per_block=0 FORMAT Null"
 	c.Process, err = Launch(ctx, Command{
@@ -88,10 +130,6 @@ func StartClickHouse(ctx context.Context, dir string) (*ClickHouse, error) {
 		Ready: func(ctx context.Context) error { return c.ping(ctx) },
 	})
 	if err != nil {
-		return nil, err
-	}
-	if c.Proxy, err = StartProxy(c.tcp); err != nil {
-		c.Kill()
 		return nil, err
 	}
 	if c.Web, err = StartProxy(strings.TrimPrefix(c.http, "http://")); err != nil {

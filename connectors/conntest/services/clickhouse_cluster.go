@@ -68,7 +68,8 @@ func (r *ClickHouseReplica) Query(ctx context.Context, statement string) (string
 }
 
 // ClickHouseCluster is ClickHouse 18.16 with ZooKeeper: shards of two replicas
-// each. The macros shard and replica name a server's place.
+// each, which are the cluster "shards". The macros shard and replica name a server's
+// place.
 type ClickHouseCluster struct {
 	ZooKeeper *Process
 	// Replicas by shard and replica.
@@ -91,11 +92,12 @@ func StartClickHouseCluster(ctx context.Context, dir string, shards int) (*Click
 	if c.ZooKeeper, err = startZooKeeper(ctx, filepath.Join(dir, "zk"), ports[0]); err != nil {
 		return nil, err
 	}
+	clusters := oldClusters(ports, shards)
 	for s := range shards {
 		var pair [2]*ClickHouseReplica
 		for r := range pair {
 			p := ports[1+6*s+3*r:]
-			if pair[r], err = startReplica(ctx, filepath.Join(dir, fmt.Sprintf("s%dr%d", s+1, r+1)), s+1, r+1, ports[0], p[0], p[1], p[2]); err != nil {
+			if pair[r], err = startReplica(ctx, filepath.Join(dir, fmt.Sprintf("s%dr%d", s+1, r+1)), s+1, r+1, ports[0], p[0], p[1], p[2], clusters); err != nil {
 				c.Close()
 				return nil, err
 			}
@@ -103,6 +105,19 @@ func StartClickHouseCluster(ctx context.Context, dir string, shards int) (*Click
 		c.Replicas = append(c.Replicas, pair)
 	}
 	return c, nil
+}
+
+// oldClusters is the cluster of all servers; the native ports lie three apart.
+func oldClusters(ports []int, shards int) string {
+	out := "<shards>"
+	for s := range shards {
+		out += "<shard><internal_replication>true</internal_replication>"
+		for r := range 2 {
+			out += fmt.Sprintf("<replica><host>127.0.0.1</host><port>%d</port></replica>", ports[1+6*s+3*r])
+		}
+		out += "</shard>"
+	}
+	return out + "</shards>"
 }
 
 // Close ends all servers.
@@ -157,11 +172,14 @@ func zooKeeperOK(ctx context.Context, addr string) error {
 	return err
 }
 
-func startReplica(ctx context.Context, dir string, shard, replica, zooKeeper, tcp, http, interserver int) (*ClickHouseReplica, error) {
+func startReplica(ctx context.Context, dir string, shard, replica, zooKeeper, tcp, http, interserver int, clusters string) (*ClickHouseReplica, error) {
 	for _, d := range []string{"data", "tmp", "user_files", "format_schemas"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
 			return nil, fmt.Errorf("making the directory of ClickHouse: %w", err)
 		}
+	}
+	type inner struct {
+		XML string `xml:",innerxml"`
 	}
 	type macros struct {
 		Shard   int    `xml:"shard"`
@@ -190,12 +208,13 @@ func startReplica(ctx context.Context, dir string, shard, replica, zooKeeper, tc
 		KeeperPort  int      `xml:"zookeeper>node>port"`
 		Session     int      `xml:"zookeeper>session_timeout_ms"`
 		Macros      macros   `xml:"macros"`
+		Clusters    inner    `xml:"remote_servers"`
 	}{
 		Level: "information", Log: filepath.Join(dir, "server.log"), ErrorLog: filepath.Join(dir, "error.log"),
 		Listen: "127.0.0.1", TCP: tcp, HTTP: http, Interserver: interserver, Host: "127.0.0.1",
 		Path: dir + "/data/", Temporary: dir + "/tmp/", Files: dir + "/user_files/", Schemas: dir + "/format_schemas/",
 		Users: "users.xml", Profile: "default", Database: "default", Zone: "UTC", Marks: 64 << 20,
-		KeeperHost: "127.0.0.1", KeeperPort: zooKeeper, Session: 6000, Macros: macros{shard, fmt.Sprintf("r%d", replica)},
+		KeeperHost: "127.0.0.1", KeeperPort: zooKeeper, Session: 6000, Macros: macros{shard, fmt.Sprintf("r%d", replica)}, Clusters: inner{clusters},
 	}
 	text, err := xml.MarshalIndent(config, "", " ")
 	if err == nil {
