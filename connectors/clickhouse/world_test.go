@@ -107,6 +107,9 @@ func newSuiteWorld(t testing.TB, ddl string, with map[string]string) *suiteWorld
 // Shared says that several jobs may write the table.
 func (w *suiteWorld) Shared() {}
 
+// ReplaceMode implements conntest.ReplaceWorld.
+func (w *suiteWorld) ReplaceMode() connector.ReplaceMode { return connector.ReplaceResults }
+
 func (w *suiteWorld) Open(ctx context.Context, o connector.Owner) (connector.Sink, error) {
 	return w.conn.OpenSink(ctx, tableOf(w.t, w.conn, conntest.Columns(), nil, w.with), o)
 }
@@ -122,6 +125,12 @@ func (w *suiteWorld) Visible(t testing.TB) []int64 {
 		ids = append(ids, id)
 	}
 	return ids
+}
+
+func TestReplacer(t *testing.T) {
+	conntest.RunReplacer(t, func(t testing.TB) conntest.ReplaceWorld {
+		return newSuiteWorld(t, "", map[string]string{keyMethod: methodReplace})
+	})
 }
 
 // protocols are the server's addresses by protocol.
