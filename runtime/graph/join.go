@@ -79,10 +79,13 @@ type Join struct {
 	Windows []Window
 	// Interval makes an interval join, of the kinds INNER to FULL; nil: none.
 	Interval *JoinInterval
-	// Changes makes a join of streams without a bound in time, of the kinds INNER
-	// to FULL, over rows that are all new: a pair comes as soon as both rows are
-	// there, a padded row is taken back (-D) when its first partner comes.
-	Changes bool
+	// Changes makes a join of streams without a bound in time, of the kinds INNER to
+	// MARK: a pair comes as soon as both rows are there, a padded row is taken back
+	// (-D) when its first partner comes. Retracts says of which inputs rows may take
+	// earlier ones back, TTL how long, in ms, rows of each are kept; 0: for good.
+	Changes  bool
+	Retracts [2]bool
+	TTL      [2]int64
 	// Late is of window and interval joins.
 	Late LateRows
 }
@@ -202,7 +205,7 @@ func (v *validator) streamJoin(op *Join, left, right *batch.Schema) error {
 			return err
 		}
 	}
-	if op.Changes && (op.Kind > FullJoin || op.Streams()) {
+	if op.Changes && (op.Kind > MarkJoin || op.Streams()) {
 		return v.fault("a %s join cannot give changes", op.Kind)
 	}
 	if t := op.Interval; t != nil {

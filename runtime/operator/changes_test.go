@@ -58,7 +58,7 @@ func (x *table) results() *Results {
 				if b.Cols[c].IsNull(i) {
 					cells = append(cells, "NULL")
 				} else {
-					cells = append(cells, fmt.Sprint(b.Cols[c].Int64(i)))
+					cells = append(cells, cell(&b.Cols[c], i))
 				}
 			}
 			kind := batch.Insert
@@ -319,4 +319,14 @@ func TestTimeToLive(t *testing.T) {
 			t.Errorf("%s: %d entries gone after a restart, want 1", name, n)
 		}
 	}
+}
+
+func cell(v *batch.Vec, i int) string {
+	if v.Type.Kind == types.Boolean {
+		if v.Bool(i) {
+			return "1"
+		}
+		return "0"
+	}
+	return fmt.Sprint(v.Int64(i))
 }

@@ -323,3 +323,51 @@ func (j *IntervalJoin) Bytes() int64 {
 	}
 	return n
 }
+
+// appendMatched writes for each row of a side whether it had a match.
+func appendMatched(dst []byte, matched []bool) []byte {
+	for _, m := range matched {
+		x := byte(0)
+		if m {
+			x = 1
+		}
+		dst = append(dst, x)
+	}
+	return dst
+}
+
+// loadSides reads what both sides of a join had saved, one after the other, and adds
+// the rows of the key groups.
+func loadSides(payload []byte, p *joinPlan, groups state.Range, add func(side int, b *batch.Batch, sel []int32, matched []bool)) error {
+	r := state.NewReader(payload)
+	for side := range 2 {
+		b, sel, matched, err := loadMatched(r, p, side, groups)
+		if err != nil {
+			return err
+		}
+		add(side, b, sel, matched)
+	}
+	if r.Rest() > 0 {
+		return state.ErrCorrupt
+	}
+	return r.Err()
+}
+
+// loadMatched reads a side's rows and, for each, whether it had a match, of the
+// given key groups.
+func loadMatched(r *state.Reader, p *joinPlan, side int, groups state.Range) (b *batch.Batch, sel batch.Sel, matched []bool, err error) {
+	if b, err = readRows(r, p.in[side]); err != nil {
+		return nil, nil, nil, err
+	}
+	keys := colsAt(b, p.op.ExchangeKeys(side), nil)
+	for row := range b.Len {
+		m, hash := r.Byte() == 1, uint64(0)
+		if len(keys) > 0 {
+			hash, p.buf = batch.HashKey(p.buf, keys, row)
+		}
+		if groups.Has(hash) {
+			sel, matched = append(sel, int32(row)), append(matched, m)
+		}
+	}
+	return b, sel, matched, r.Err()
+}

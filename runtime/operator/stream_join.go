@@ -7,33 +7,53 @@ import (
 	"github.com/millrace/millrace/runtime/state"
 )
 
-// StreamJoin joins streams whose rows are all new, without a bound in time: one
-// subtask. It keeps every row of both sides. A pair comes as soon as both rows are
-// there; an outer join pads a row that has no partner yet, and takes the padded row
-// back (-D) when the first one comes.
+// StreamJoin joins streams without a bound in time: one subtask. It keeps the rows
+// of both sides, for as long as they may live. A pair comes as soon as both rows are
+// there, and goes when one of them is taken back; an outer join pads a row that has
+// no partner, and takes the padded row back (-D) when the first one comes. SEMI,
+// ANTI and MARK joins give left rows, and change them when what the right side says
+// of them changes.
+//
+// Of a batch of input what comes and goes within it does nothing. What goes is dealt
+// with first, so that a row by some key goes before another one by it comes.
 type StreamJoin struct {
 	plan *joinPlan
 	side [2]streamSide
 	keys *state.Keys
-	// fresh are rows of the other side that the pairs at hand match first.
-	fresh batch.Sel
-	kinds []batch.Kind
-}
-
-// streamSide is the rows of one input.
-type streamSide struct {
-	rowStore
-	slot       []int32 // by row; noSlot: it has no partner
-	head, next []int32
-	matched    []bool
+	// says is of SEMI, ANTI and MARK joins, groups of null-aware ones; nil else.
+	says   *leftSays
+	groups *rightGroups
+	// fresh are rows of the other side that the pairs at hand match first, or last.
+	fresh      batch.Sel
+	kinds      []batch.Kind
+	all        []*batch.Vec
+	come, back batch.Sel
 }
 
 func newStreamJoin(p *joinPlan) *StreamJoin {
-	j := &StreamJoin{plan: p, keys: state.NewKeys(p.keyTypes)}
-	for i := range j.side {
-		j.side[i] = streamSide{rowStore: newRowStore(p.in[i])}
-	}
+	j := &StreamJoin{plan: p}
+	j.reset()
 	return j
+}
+
+// reset makes the state empty.
+func (j *StreamJoin) reset() {
+	p := j.plan
+	j.keys = state.NewKeys(p.keyTypes)
+	for i := range j.side {
+		now := j.side[i].ages.now
+		j.side[i] = streamSide{rowStore: newRowStore(p.in[i]), ages: newAges(p.op.TTL[i]), loose: -1, byHash: p.op.Retracts[i]}
+		j.side[i].ages.now = now
+	}
+	if p.op.Kind >= graph.SemiJoin {
+		j.says = &leftSays{}
+		if p.op.Condition == nil {
+			j.side[1].counted, j.side[1].byHash = true, true
+		}
+	}
+	if p.op.NullAware {
+		j.groups = newRightGroups(p.keyTypes)
+	}
 }
 
 func (j *StreamJoin) outer(side int) bool {
@@ -41,44 +61,109 @@ func (j *StreamJoin) outer(side int) bool {
 	return k == graph.FullJoin || side == 0 && k == graph.LeftJoin || side == 1 && k == graph.RightJoin
 }
 
-// Fold implements Keyed.
-func (j *StreamJoin) Fold(ctx *expr.Context, in *KeyedRows, out *Results) error {
-	first := j.add(in.Input, in.Batch, in.Sel, out.Dead)
-	m := &matching{joinTable: &joinTable{joinPlan: j.plan}, ctx: ctx, res: out}
-	m.side = [2]rowStore{j.side[0].rowStore, j.side[1].rowStore}
-	mine, other := &j.side[in.Input], &j.side[1-in.Input]
-	for i := first; i < mine.rows.Len; i++ {
-		if mine.slot[i] < 0 {
-			continue
-		}
-		for o := other.head[mine.slot[i]]; o >= 0; o = other.next[o] {
-			l, r := int32(i), o
-			if in.Input == 1 {
-				l, r = o, int32(i)
-			}
-			m.li, m.ri = append(m.li, l), append(m.ri, r)
-			if len(m.li) == emitRows {
-				if err := j.flush(m, in.Input); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	if err := j.flush(m, in.Input); err != nil || !j.outer(in.Input) {
-		return err
-	}
-	j.fresh = j.fresh[:0]
-	for i := first; i < mine.rows.Len; i++ {
-		if !mine.matched[i] {
-			j.fresh = append(j.fresh, int32(i))
-		}
-	}
-	return j.pad(m, in.Input, batch.Insert)
+// keepsLoose reports a side whose rows matter even if their key equals nothing.
+func (j *StreamJoin) keepsLoose(side int) bool {
+	k := j.plan.op.Kind
+	return j.outer(side) || side == 0 && (k == graph.AntiJoin || k == graph.MarkJoin) || j.plan.op.NullAware
 }
 
-// add keeps rows, and gives the number of the first.
-func (j *StreamJoin) add(side int, b *batch.Batch, sel batch.Sel, dead func(*batch.Batch, *batch.ValueError)) int {
-	p, s := j.plan, &j.side[side]
+// Fold implements Keyed.
+func (j *StreamJoin) Fold(ctx *expr.Context, in *KeyedRows, out *Results) error {
+	come, back := in.Sel, batch.Sel(nil)
+	if in.Batch.Kinds != nil {
+		come, back = j.net(in)
+	}
+	m := &matching{joinTable: &joinTable{joinPlan: j.plan}, ctx: ctx, res: out}
+	if len(back) > 0 {
+		rows := j.remove(in.Input, in.Batch, back)
+		if err := j.matched(m, in, rows, -1); err != nil {
+			return err
+		}
+		s := &j.side[in.Input]
+		for _, r := range rows {
+			if !s.counted || s.many[r.row] == 0 {
+				s.slot[r.row] = goneSlot
+			}
+		}
+	}
+	if len(come) > 0 {
+		if err := j.matched(m, in, j.add(in.Input, in.Batch, come, out.Dead), 1); err != nil {
+			return err
+		}
+	}
+	return j.compact()
+}
+
+// matched deals with rows of a side that have come (sign 1) or gone (-1).
+func (j *StreamJoin) matched(m *matching, in *KeyedRows, rows []stored, sign int32) error {
+	m.side = [2]rowStore{j.side[0].rowStore, j.side[1].rowStore}
+	kind := func(r stored) batch.Kind {
+		if in.Batch.Kinds == nil {
+			return batch.Insert
+		}
+		return in.Batch.Kinds[r.from]
+	}
+	if j.says != nil {
+		return j.say(m, in.Input, rows, sign, kind)
+	}
+	return j.pair(m, in.Input, rows, sign, kind)
+}
+
+// net leaves out rows of a batch that come and go within it, and gives those that
+// come and those that go.
+func (j *StreamJoin) net(in *KeyedRows) (come, back batch.Sel) {
+	b := in.Batch
+	j.all = colsAt(b, columnsOf(b.Schema), j.all)
+	open := map[uint64][]int32{} // rows that nothing has met yet, by hash
+	gone := map[int32]bool{}
+	var hash uint64
+	for _, row := range in.Sel {
+		hash, j.plan.buf = batch.HashKey(j.plan.buf, j.all, int(row))
+		met := false
+		for i, o := range open[hash] {
+			if TakesBack(b, o) != TakesBack(b, row) && equalRows(b, o, b, row) {
+				open[hash] = append(open[hash][:i:i], open[hash][i+1:]...)
+				gone[o], gone[row], met = true, true, true
+				break
+			}
+		}
+		if !met {
+			open[hash] = append(open[hash], row)
+		}
+	}
+	j.come, j.back = j.come[:0], j.back[:0]
+	for _, row := range in.Sel {
+		switch {
+		case gone[row]:
+		case TakesBack(b, row):
+			j.back = append(j.back, row)
+		default:
+			j.come = append(j.come, row)
+		}
+	}
+	return j.come, j.back
+}
+
+// equalRows compares whole rows; errors of values are equal to one another.
+func equalRows(a *batch.Batch, i int32, b *batch.Batch, k int32) bool {
+	for c := range a.Cols {
+		x, y := &a.Cols[c], &b.Cols[c]
+		if x.HasDeepErrs() || y.HasDeepErrs() {
+			if (x.DeepErr(int(i)) != nil) != (y.DeepErr(int(k)) != nil) {
+				return false
+			}
+		}
+		if !batch.ValueEqual(x, int(i), y, int(k)) {
+			return false
+		}
+	}
+	return true
+}
+
+// keyed notes the slots and hashes of the rows of sel whose key can be equal to
+// another one in p.slots, and gives in p.keep those that matter at all.
+func (j *StreamJoin) keyed(side int, b *batch.Batch, sel batch.Sel, dead func(*batch.Batch, *batch.ValueError)) {
+	p := j.plan
 	t := &joinTable{joinPlan: p}
 	p.cols = colsAt(b, p.op.InputKeys(side), p.cols)
 	p.slots, p.hashes = resized(p.slots, b.Len), resized(p.hashes, b.Len)
@@ -86,10 +171,15 @@ func (j *StreamJoin) add(side int, b *batch.Batch, sel batch.Sel, dead func(*bat
 	for _, row := range sel {
 		switch t.keyState(row) {
 		case truthError:
-			dead(b, t.keyError(row))
-			continue
+			if side == 1 || p.op.Kind != graph.MarkJoin {
+				if dead != nil {
+					dead(b, t.keyError(row))
+				}
+				continue
+			}
+			p.slots[row] = errorSlot
 		case truthUnknown:
-			if !j.outer(side) {
+			if !j.keepsLoose(side) {
 				continue
 			}
 			p.slots[row] = noSlot
@@ -99,185 +189,152 @@ func (j *StreamJoin) add(side int, b *batch.Batch, sel batch.Sel, dead func(*bat
 		}
 		p.keep = append(p.keep, row)
 	}
+}
+
+// stored is a row that is kept, and the row of the batch that it is about.
+type stored struct{ row, from int32 }
+
+// add keeps rows.
+func (j *StreamJoin) add(side int, b *batch.Batch, sel batch.Sel, dead func(*batch.Batch, *batch.ValueError)) []stored {
+	p, s := j.plan, &j.side[side]
+	j.keyed(side, b, sel, dead)
 	j.keys.Find(p.cols, p.hashes, p.good, p.slots)
 	for i := range j.side {
-		for len(j.side[i].head) < j.keys.Len() {
-			j.side[i].head = append(j.side[i].head, -1)
+		j.side[i].grow(j.keys.Len())
+	}
+	j.all = colsAt(b, columnsOf(b.Schema), j.all)
+	out := make([]stored, 0, len(p.keep))
+	if s.counted {
+		for _, row := range p.keep {
+			at := s.find(p.slots[row], j.hash(row), b, row)
+			if at < 0 {
+				at = j.keep(side, b, batch.Sel{row})
+			}
+			s.many[at]++
+			s.ages.touch(at)
+			out = append(out, stored{at, row})
+		}
+	} else {
+		first := j.keep(side, b, p.keep)
+		for i, row := range p.keep {
+			s.ages.touch(first + int32(i))
+			out = append(out, stored{first + int32(i), row})
 		}
 	}
-	first := s.add(b, p.keep)
-	for i, row := range p.keep {
-		slot, at := p.slots[row], int32(first+i)
-		s.slot, s.matched = append(s.slot, slot), append(s.matched, false)
-		if slot < 0 {
-			s.next = append(s.next, -1)
-			continue
+	if j.groups != nil {
+		j.groups.add(j, side, b, out)
+	}
+	return out
+}
+
+// keep appends rows with their chains; it gives the number of the first.
+func (j *StreamJoin) keep(side int, b *batch.Batch, sel batch.Sel) int32 {
+	s := &j.side[side]
+	first := int32(s.rowStore.add(b, sel))
+	for i, row := range sel {
+		var hash uint64
+		if s.byHash {
+			hash = j.hash(row)
 		}
-		s.next = append(s.next, s.head[slot])
-		s.head[slot] = at
+		s.append(first+int32(i), j.plan.slots[row], hash)
+	}
+	if j.says != nil && side == 0 {
+		j.says.grow(s.rows.Len)
 	}
 	return first
 }
 
-// flush gives the pairs that the condition lets through; before them it takes back
-// what an outer join had padded. side is that of the new rows.
-func (j *StreamJoin) flush(m *matching, side int) error {
-	if len(m.li) == 0 {
-		return nil
-	}
-	m.pairUp()
-	m.pass, j.fresh = m.pass[:0], j.fresh[:0]
-	if m.cond.prog != nil {
-		m.cond.prog.Eval(m.ctx, &m.pairs, nil, m.cond.out)
-	}
-	for k := range m.li {
-		x := truthTrue
-		if m.cond.prog != nil {
-			x = truthAt(&m.cond.out[0], k)
-		}
-		mine, theirs := m.li[k], m.ri[k]
-		if side == 1 {
-			mine, theirs = theirs, mine
-		}
-		switch x {
-		case truthError:
-			// The pair is dead, not without a match: the new row is not padded.
-			e := *m.cond.out[0].Err(k)
-			e.Row = int32(k)
-			m.res.Dead(&m.pairs, &e)
-		case truthTrue:
-			m.pass = append(m.pass, int32(k))
-		default:
-			continue
-		}
-		j.side[side].matched[mine] = true
-		if other := &j.side[1-side]; !other.matched[theirs] {
-			other.matched[theirs] = true
-			j.fresh = append(j.fresh, theirs)
-		}
-	}
-	pass := len(m.pass)
-	pairs := m.pairs
-	if pass > 0 && pass < len(m.li) {
-		pairs = batch.Batch{}
-		pairs.Take(&m.pairs, m.pass)
-	}
-	m.li, m.ri = m.li[:0], m.ri[:0]
-	if j.outer(1 - side) {
-		if err := j.pad(m, 1-side, batch.Delete); err != nil {
-			return err
-		}
-	}
-	if pass == 0 {
-		return nil
-	}
-	pairs.Schema, pairs.Kinds = m.out, nil
-	return m.res.Emit(&pairs)
+// hash is of a whole row of the batch that j.all is of.
+func (j *StreamJoin) hash(row int32) (hash uint64) {
+	hash, j.plan.buf = batch.HashKey(j.plan.buf, j.all, int(row))
+	return hash
 }
 
-// pad gives the rows of j.fresh, of one side, with NULLs, or takes them back.
-func (j *StreamJoin) pad(m *matching, side int, kind batch.Kind) error {
-	width := len(j.plan.in[0].Fields)
-	return m.emitChunks(j.fresh, func(sel batch.Sel, b *batch.Batch) {
-		if side == 0 {
-			m.pad(b, 0, width, 0, sel)
-			m.pad(b, width, len(b.Cols), -1, sel)
-		} else {
-			m.pad(b, 0, width, -1, sel)
-			m.pad(b, width, len(b.Cols), 1, sel)
+// remove lets rows go that are equal to those of sel. They stay readable until the
+// next call. What is not there is not missed.
+func (j *StreamJoin) remove(side int, b *batch.Batch, sel batch.Sel) []stored {
+	p, s := j.plan, &j.side[side]
+	j.keyed(side, b, sel, nil)
+	for _, row := range p.good {
+		p.slots[row] = j.keys.Slot(p.cols, p.hashes[row], int(row))
+	}
+	j.all = colsAt(b, columnsOf(b.Schema), j.all)
+	good := map[int32]bool{}
+	for _, row := range p.good {
+		good[row] = true
+	}
+	var out []stored
+	for _, row := range p.keep {
+		if good[row] && p.slots[row] < 0 {
+			continue // its key is not there
 		}
-		if kind == batch.Insert {
-			return
+		at := s.find(p.slots[row], j.hash(row), b, row)
+		if at < 0 {
+			continue
 		}
-		j.kinds = j.kinds[:0]
-		for range sel {
-			j.kinds = append(j.kinds, kind)
+		out = append(out, stored{at, row})
+		if s.counted {
+			if s.many[at]--; s.many[at] > 0 {
+				continue
+			}
 		}
-		b.Kinds = j.kinds
-	})
+		s.unlink(at)
+	}
+	if j.groups != nil {
+		j.groups.remove(j, side, out)
+	}
+	return out
+}
+
+// Age implements Aging.
+func (j *StreamJoin) Age(now int64) int {
+	n := 0
+	for i := range j.side {
+		s := &j.side[i]
+		s.ages.now = now
+		for row := s.ages.expired(); row >= 0; row = s.ages.expired() {
+			s.unlink(row)
+			if j.groups != nil {
+				j.groups.forget(i, row, s)
+			}
+			s.slot[row] = goneSlot
+			n++
+		}
+	}
+	return n
+}
+
+// compact makes the rows dense again where most are gone.
+func (j *StreamJoin) compact() error {
+	gone, all := 0, 0
+	for i := range j.side {
+		gone, all = gone+j.side[i].gone, all+j.side[i].rows.Len
+	}
+	if gone <= 1024 || gone <= all/2 {
+		return nil
+	}
+	payload := j.Save()
+	j.reset()
+	return j.Load(payload, state.Range{From: 0, To: state.Groups})
 }
 
 // Advance implements Keyed: time changes nothing.
 func (*StreamJoin) Advance(*expr.Context, int64, *Results) error { return nil }
 
-// Save implements Keyed.
-func (j *StreamJoin) Save() []byte {
-	var dst []byte
-	for i := range j.side {
-		dst = j.side[i].save(dst)
-		dst = appendMatched(dst, j.side[i].matched)
-	}
-	return dst
-}
-
-// Load implements Keyed.
-func (j *StreamJoin) Load(payload []byte, groups state.Range) error {
-	return loadSides(payload, j.plan, groups, func(side int, b *batch.Batch, sel []int32, matched []bool) {
-		first := j.add(side, b, sel, func(*batch.Batch, *batch.ValueError) {})
-		copy(j.side[side].matched[first:], matched)
-	})
-}
-
-// appendMatched writes for each row of a side whether it had a match.
-func appendMatched(dst []byte, matched []bool) []byte {
-	for _, m := range matched {
-		x := byte(0)
-		if m {
-			x = 1
-		}
-		dst = append(dst, x)
-	}
-	return dst
-}
-
-// loadSides reads what both sides of a join had saved, one after the other, and adds
-// the rows of the key groups.
-func loadSides(payload []byte, p *joinPlan, groups state.Range, add func(side int, b *batch.Batch, sel []int32, matched []bool)) error {
-	r := state.NewReader(payload)
-	for side := range 2 {
-		b, sel, matched, err := loadMatched(r, p, side, groups)
-		if err != nil {
-			return err
-		}
-		add(side, b, sel, matched)
-	}
-	if r.Rest() > 0 {
-		return state.ErrCorrupt
-	}
-	return r.Err()
-}
-
-// loadMatched reads a side's rows and, for each, whether it had a match, of the
-// given key groups.
-func loadMatched(r *state.Reader, p *joinPlan, side int, groups state.Range) (b *batch.Batch, sel batch.Sel, matched []bool, err error) {
-	if b, err = readRows(r, p.in[side]); err != nil {
-		return nil, nil, nil, err
-	}
-	keys := colsAt(b, p.op.ExchangeKeys(side), nil)
-	for row := range b.Len {
-		m, hash := r.Byte() == 1, uint64(0)
-		if len(keys) > 0 {
-			hash, p.buf = batch.HashKey(p.buf, keys, row)
-		}
-		if groups.Has(hash) {
-			sel, matched = append(sel, int32(row)), append(matched, m)
-		}
-	}
-	return b, sel, matched, r.Err()
-}
-
 // Kind implements Keyed.
-func (*StreamJoin) Kind() string { return "StreamJoin" }
+func (*StreamJoin) Kind() string { return "StreamJoin 2" }
 
 // Fingerprint implements Keyed.
 func (j *StreamJoin) Fingerprint() uint64 { return j.plan.fingerprint() }
 
 // Bytes implements Keyed.
 func (j *StreamJoin) Bytes() int64 {
-	n := j.keys.Bytes()
+	n := j.keys.Bytes() + j.groups.bytes()
 	for i := range j.side {
-		s := &j.side[i]
-		n += s.bytes() + 4*int64(cap(s.slot)+cap(s.head)+cap(s.next)) + int64(cap(s.matched))
+		n += j.side[i].bytes()
+	}
+	if j.says != nil {
+		n += 16 * int64(cap(j.says.is))
 	}
 	return n
 }

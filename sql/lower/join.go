@@ -16,6 +16,11 @@ func (l *lowerer) join(n *plan.Join) (*lowered, error) {
 		return nil, err
 	}
 	op := &graph.Join{Kind: n.Kind, NullAware: n.NullAware, Changes: n.Changes}
+	if n.Changes {
+		for i, in := range n.Inputs() {
+			op.Retracts[i] = plan.ChangelogOf(in).By != nil
+		}
+	}
 	for _, k := range n.Keys {
 		key := graph.JoinKey{NullSafe: k.NullSafe}
 		if key.Left, err = left.ordinal(k.Left); err != nil {

@@ -80,7 +80,9 @@ func (b *Binder) joinAllowed(n *Join, j *syntax.Join) bool {
 }
 
 // endless reports a join that needs no end of its inputs.
-func (n *Join) endless() bool { return n.Streams() || n.Changes && len(n.Keys) > 0 }
+func (n *Join) endless() bool {
+	return n.Streams() || n.Changes && (len(n.Keys) > 0 || n.Kind >= graph.SemiJoin || n.OneRow)
+}
 
 // joinNotYet says what joins there are in streaming mode.
 func (b *Binder) joinNotYet(at diag.Span, what string) {
@@ -244,7 +246,7 @@ func (b *Binder) keyedJoin(n *Join, lk, rk []expr.Expr, safe []bool) *Join {
 	if !b.Batch {
 		n.findWindows()
 		n.findInterval()
-		n.Changes = !n.Streams() && n.Kind <= graph.FullJoin
+		n.Changes = !n.Streams() && n.Kind <= graph.MarkJoin
 	}
 	n.Cols = n.columnsOver(n.Left, n.Right)
 	return n

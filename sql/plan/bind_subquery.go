@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/graph"
 	rt "github.com/millrace/millrace/runtime/types"
@@ -121,7 +123,7 @@ func (eb *exprBinder) exists(e *syntax.Exists) expr.Expr {
 	if !ok {
 		return nil
 	}
-	if len(conds) == 0 {
+	if len(conds) == 0 && eb.b.Batch {
 		n = &Sort{Input: n, Limit: 1}
 	}
 	s := &subquery{kind: graph.MarkJoin, right: n, span: e.Span(), mark: &Column{ID: eb.b.id(), Name: "EXISTS", Type: rt.NewBoolean().NotNull()}}
@@ -339,16 +341,31 @@ func (b *Binder) joinSubqueries(n Node, subs *subqueries, over func(expr.Expr) e
 				return nil
 			}
 		}
+		if s.kind == graph.SingleJoin && !b.Batch && b.oneRow(s) {
+			j.Kind, j.OneRow = graph.LeftJoin, true
+		}
 		j = b.keyedJoin(j, outer, s.inner, nil)
-		if !b.Batch && !b.declaring && j.Windows == nil {
-			b.notYet(s.span, "a sub-query in streaming mode other than one of the same window").
-				WithHelp("compare window_start and window_end of equal windows: ... AND L.window_start = R.window_start AND L.window_end = R.window_end").
+		if !b.Batch && !b.declaring && !j.Streams() && !j.Changes {
+			b.notYet(s.span, "a scalar sub-query in streaming mode that may give several rows").
+				WithHelp("an aggregate gives one: (SELECT MAX(x) FROM ...)").
 				WithHelp("where the inputs end, SET 'execution.runtime-mode' = 'batch'")
 			return nil
 		}
 		n = j
 	}
 	return n
+}
+
+// oneRow reports a sub-query that gives at most one row for what it is compared with,
+// so that a LEFT JOIN does.
+func (b *Binder) oneRow(s *subquery) bool {
+	var by []int
+	for _, e := range s.inner {
+		if c, ok := e.(*expr.Column); ok {
+			by = append(by, c.Index)
+		}
+	}
+	return slices.ContainsFunc(upsertKeys(s.right), func(k []int) bool { return contains(by, k) })
 }
 
 func asIs(e expr.Expr) expr.Expr { return e }

@@ -36,9 +36,11 @@ type Join struct {
 	Interval *JoinInterval
 	// Changes: in streaming mode, without windows or an interval.
 	Changes bool
-	Cols    []Column
-	Path    string
-	Span    diag.Span
+	// OneRow: of a scalar sub-query that gives at most one row for each left one.
+	OneRow bool
+	Cols   []Column
+	Path   string
+	Span   diag.Span
 }
 
 // JoinInterval says how far apart the row times of a pair lie: right minus left is
