@@ -101,6 +101,18 @@ type Extent struct {
 	Checksum               uint32 // of the batch table
 }
 
+// include adds a batch to the description and to the batch table.
+func (e *Extent) include(table []byte, h *record.Header, batch []byte) []byte {
+	if e.Batches == 0 {
+		e.BaseOffset, e.MaxTimestamp = h.BaseOffset, h.MaxTimestamp
+	}
+	e.LastOffset = h.LastOffset()
+	e.MaxTimestamp = max(e.MaxTimestamp, h.MaxTimestamp)
+	e.Batches++
+	e.Length += uint32(len(batch))
+	return appendTableEntry(table, batch)
+}
+
 // payload is the position of the first batch in the file.
 func (e *Extent) payload() int64 { return e.table() + tableEntrySize*int64(e.Batches) }
 

@@ -102,7 +102,7 @@ func (r *Region) Reserve(batches, size int) []byte {
 // Commit finishes the extent whose batches are in their place. They are trusted
 // to be valid, of the partition of the segment and behind what it has.
 func (r *Region) Commit(w *Writer, size int, appendTimeMs int64) (Extent, error) {
-	e := Extent{Partition: w.opts.Partition, Position: r.at + int64(r.n), Length: uint32(size), AppendTimeMs: appendTimeMs}
+	e := Extent{Partition: w.opts.Partition, Position: r.at + int64(r.n), AppendTimeMs: appendTimeMs}
 	head := r.buf[r.n:r.place]
 	table := head[extentHeaderSize:extentHeaderSize]
 	for rest := r.buf[r.place : r.place+size]; len(rest) > 0; {
@@ -110,13 +110,7 @@ func (r *Region) Commit(w *Writer, size int, appendTimeMs int64) (Extent, error)
 		if err != nil || h.Size() > len(rest) || int(e.Batches) == r.batches {
 			return e, fmt.Errorf("laying out an extent: %w: batch %d", record.ErrCorrupt, e.Batches)
 		}
-		if e.Batches == 0 {
-			e.BaseOffset, e.MaxTimestamp = h.BaseOffset, h.MaxTimestamp
-		}
-		e.LastOffset = h.LastOffset()
-		e.MaxTimestamp = max(e.MaxTimestamp, h.MaxTimestamp)
-		table = appendTableEntry(table, rest[:h.Size()])
-		e.Batches++
+		table = e.include(table, &h, rest[:h.Size()])
 		rest = rest[h.Size():]
 	}
 	if int(e.Batches) != r.batches {

@@ -143,35 +143,80 @@ func (w *Writer) Append(partition uint64, batches []byte, appendTimeMs int64) (R
 	}
 	for rest := batches; len(rest) > 0; {
 		e, n := w.cut(partition, rest, appendTimeMs)
-		if err := w.index.add(e); err != nil {
-			return r, w.fail(err) // check saw the same order, so this is a bug
+		if err := w.put(&r, e, rest[:n]); err != nil {
+			return r, err
 		}
-		start := len(w.buf)
-		w.buf = append(w.buf, make([]byte, extentHeaderSize)...)
-		e.encode(w.buf[start:], w.opts.ID)
-		r.Checksum = record.UpdateChecksum(r.Checksum, w.buf[start:start+extentHeaderSize])
-		w.buf = append(w.buf, w.table...)
-		w.buf = append(w.buf, rest[:n]...)
-		w.pos = e.End()
 		rest = rest[n:]
-		if len(w.buf) >= flushBytes && w.opts.Kind == Mixed {
-			if err := w.flushBlocks(); err != nil {
-				return r, err
+	}
+	return r, w.appended(&r)
+}
+
+// AppendPieces is Append for batches that lie in several places: together they
+// become one extent.
+func (w *Writer) AppendPieces(partition uint64, pieces [][]byte, appendTimeMs int64) (Range, error) {
+	r := Range{From: w.pos, To: w.pos}
+	if err := w.usable(); err != nil {
+		return r, err
+	}
+	if w.opts.Kind == Own && partition != w.opts.Partition {
+		return r, fmt.Errorf("appending to segment: %w: partition %d in the segment of %d", ErrOrder, partition, w.opts.Partition)
+	}
+	if err := w.check(partition, pieces...); err != nil {
+		return r, fmt.Errorf("appending to segment: %w", err)
+	}
+	e := Extent{Partition: partition, Position: w.pos, AppendTimeMs: appendTimeMs}
+	w.table = w.table[:0]
+	for _, piece := range pieces {
+		for len(piece) > 0 {
+			h, err := record.ParseHeader(piece)
+			if err != nil {
+				return r, err // cannot be: check parsed the same bytes
 			}
+			w.table = e.include(w.table, &h, piece[:h.Size()])
+			piece = piece[h.Size():]
 		}
 	}
+	e.Checksum = record.Checksum(w.table)
+	if err := w.put(&r, e, pieces...); err != nil {
+		return r, err
+	}
+	return r, w.appended(&r)
+}
+
+// put adds an extent, whose table is in w.table, to what is to be written.
+func (w *Writer) put(r *Range, e Extent, pieces ...[]byte) error {
+	if err := w.index.add(e); err != nil {
+		return w.fail(err) // check saw the same order, so this is a bug
+	}
+	start := len(w.buf)
+	w.buf = append(w.buf, make([]byte, extentHeaderSize)...)
+	e.encode(w.buf[start:], w.opts.ID)
+	r.Checksum = record.UpdateChecksum(r.Checksum, w.buf[start:start+extentHeaderSize])
+	w.buf = append(w.buf, w.table...)
+	for _, piece := range pieces {
+		w.buf = append(w.buf, piece...)
+	}
+	w.pos = e.End()
+	if len(w.buf) >= flushBytes && w.opts.Kind == Mixed {
+		return w.flushBlocks()
+	}
+	return nil
+}
+
+// appended ends an append.
+func (w *Writer) appended(r *Range) error {
 	r.To = w.pos
 	if w.opts.Kind == Own {
 		if err := w.flush(); err != nil {
-			return r, err
+			return err
 		}
 		w.publish()
 	}
-	return r, nil
+	return nil
 }
 
 // check parses and verifies all batches before any of them is written.
-func (w *Writer) check(partition uint64, batches []byte) error {
+func (w *Writer) check(partition uint64, pieces ...[]byte) error {
 	next := int64(0)
 	if w.opts.Kind == Own {
 		next = w.opts.BaseOffset
@@ -185,15 +230,17 @@ func (w *Writer) check(partition uint64, batches []byte) error {
 			next = last.LastOffset + 1
 		}
 	}
-	for rest := batches; len(rest) > 0; {
-		b, after, err := record.Split(rest)
-		if err != nil {
-			return err
+	for _, rest := range pieces {
+		for len(rest) > 0 {
+			b, after, err := record.Split(rest)
+			if err != nil {
+				return err
+			}
+			if b.BaseOffset < next {
+				return fmt.Errorf("%w: offset %d of partition %d, expected %d or more", ErrOrder, b.BaseOffset, partition, next)
+			}
+			next, rest = b.LastOffset()+1, after
 		}
-		if b.BaseOffset < next {
-			return fmt.Errorf("%w: offset %d of partition %d, expected %d or more", ErrOrder, b.BaseOffset, partition, next)
-		}
-		next, rest = b.LastOffset()+1, after
 	}
 	return nil
 }
@@ -209,16 +256,9 @@ func (w *Writer) cut(partition uint64, batches []byte, appendTimeMs int64) (Exte
 		if err != nil || (n > 0 && n+h.Size() > w.opts.ExtentBytes) {
 			break // err cannot be: check parsed the same bytes
 		}
-		if n == 0 {
-			e.BaseOffset, e.MaxTimestamp = h.BaseOffset, h.MaxTimestamp
-		}
-		e.LastOffset = h.LastOffset()
-		e.MaxTimestamp = max(e.MaxTimestamp, h.MaxTimestamp)
-		w.table = appendTableEntry(w.table, batches[n:n+h.Size()])
-		e.Batches++
+		w.table = e.include(w.table, &h, batches[n:n+h.Size()])
 		n += h.Size()
 	}
-	e.Length = uint32(n)
 	e.Checksum = record.Checksum(w.table)
 	return e, n
 }

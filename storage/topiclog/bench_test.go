@@ -43,7 +43,7 @@ func cpuSeconds() (user, system float64) {
 // fdatasync for each group's worth: what the disk alone can do. Both take turns
 // within one run. The log's time includes the flush into segments.
 func BenchmarkDurableAppend(b *testing.B) {
-	for _, batchBytes := range []int{64 << 10, 256 << 10} {
+	for _, batchBytes := range []int{16 << 10, 64 << 10, 256 << 10} {
 		b.Run(fmt.Sprintf("batch=%dKiB", batchBytes>>10), func(b *testing.B) {
 			const round = 128 << 20
 			ctx := context.Background()

@@ -332,12 +332,12 @@ func (sh *shard) writeSegment(parts []flushPart) (*segmentInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	var scratch []byte
+	var pieces [][]byte
 	for i := range parts {
 		if len(parts[i].batches) == 0 {
 			continue
 		}
-		if scratch, err = parts[i].writeTo(w, scratch); err != nil {
+		if pieces, err = parts[i].writeTo(w, pieces); err != nil {
 			_ = w.Abort()
 			return nil, err
 		}
@@ -354,28 +354,33 @@ func (sh *shard) writeSegment(parts []flushPart) (*segmentInfo, error) {
 	return seg, nil
 }
 
-// writeTo writes the batches of one partition, small ones together.
-func (f *flushPart) writeTo(w *segment.Writer, scratch []byte) ([]byte, error) {
+// writeTo writes the batches of one partition, small ones together; the slice is
+// for its use and the next call's.
+func (f *flushPart) writeTo(w *segment.Writer, pieces [][]byte) ([][]byte, error) {
 	f.seg = segPart{id: f.p.id, base: f.batches[0].base, last: f.batches[len(f.batches)-1].last}
 	for i := 0; i < len(f.batches); {
 		first := &f.batches[i]
-		data, timeMs := first.bytes(), first.timeMs
+		size, timeMs := int(first.size), first.timeMs
+		pieces = append(pieces[:0], first.bytes())
 		j := i + 1
-		if len(data) < extentBatch/2 {
-			scratch = append(scratch[:0], data...)
-			for ; j < len(f.batches) && len(scratch)+int(f.batches[j].size) <= extentBatch; j++ {
-				scratch = append(scratch, f.batches[j].bytes()...)
-				timeMs = max(timeMs, f.batches[j].timeMs)
-			}
-			data = scratch
+		for ; size < extentBatch && j < len(f.batches) && size+int(f.batches[j].size) <= extentBatch; j++ {
+			pieces = append(pieces, f.batches[j].bytes())
+			size += int(f.batches[j].size)
+			timeMs = max(timeMs, f.batches[j].timeMs)
 		}
-		if _, err := w.Append(uint64(f.p.id), data, timeMs); err != nil {
-			return scratch, err
+		var err error
+		if j == i+1 {
+			_, err = w.Append(uint64(f.p.id), pieces[0], timeMs)
+		} else {
+			_, err = w.AppendPieces(uint64(f.p.id), pieces, timeMs)
 		}
-		f.seg.bytes += int64(len(data))
+		if err != nil {
+			return pieces, err
+		}
+		f.seg.bytes += int64(size)
 		i = j
 	}
-	return scratch, nil
+	return pieces, nil
 }
 
 // flushedThrough lets the flushed part of the cache go. The committer calls it.

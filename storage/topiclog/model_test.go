@@ -572,7 +572,7 @@ func longRuns(t *testing.T) (first uint64, runs, steps int) {
 func TestModel(t *testing.T) { modelRuns(t, 1, 4, 60, false) }
 
 // The same with partitions that have segments of their own.
-func TestModelOwnSegments(t *testing.T) { modelRuns(t, 1, 6, 60, true) }
+func TestModelOwnSegments(t *testing.T) { modelRuns(t, 1, 4, 50, true) }
 
 func TestTortureModel(t *testing.T) {
 	first, runs, steps := longRuns(t)
