@@ -15,3 +15,14 @@ func Promoting(o Options, promoteBytes, demoteBytes int64, directBytes int) Opti
 	o.keepOwnBytes = 1 // merges leave own segments of any size between others
 	return o
 }
+
+// AppendInJournal is AppendAsync of batches that never go past the journal, such as
+// the end of a transaction.
+func AppendInJournal(s *Store, req AppendRequest, done func(AppendResult, error)) error {
+	r, err := s.check(req)
+	if err != nil {
+		return err
+	}
+	r.done, r.bodied = done, true
+	return r.part.shard.enqueue(r)
+}

@@ -3,6 +3,7 @@ package topiclog
 import (
 	"errors"
 	"slices"
+	"sync/atomic"
 
 	"github.com/millrace/millrace/storage/record"
 	"github.com/millrace/millrace/storage/segment"
@@ -47,7 +48,12 @@ type own struct {
 	// The writer's alone.
 	planned int // bytes of regions that the requests at hand would take
 	regions []ownRegion
-	failed  bool // no region can be written any more
+	// bodied is the number of the last group where the journal took batches of the
+	// partition. None go past it behind them in that group: an own segment has no
+	// holes, and what is not published yet cannot be copied into it.
+	bodied uint64
+
+	failed atomic.Bool // no region can be written to w any more
 
 	// Guarded by the shard's mutex; the writer sets them.
 	w   *segment.Writer // nil until the first region of a generation
@@ -83,7 +89,7 @@ func (sh *shard) ownOf(r *request) *own {
 
 // entrySize is what a request probably takes in the group.
 func (sh *shard) entrySize(r *request) int {
-	if o := sh.ownOf(r); o != nil && !o.failed && max(o.planned, r.roomOf()) >= sh.directBytes() {
+	if o := sh.ownOf(r); o != nil && !o.failed.Load() && max(o.planned, r.roomOf()) >= sh.directBytes() {
 		return len(r.note) + refBytes
 	}
 	return r.size()
@@ -113,7 +119,7 @@ func (sh *shard) plan(pending []*request) {
 // journal. full says that it must wait for the next group.
 func (sh *shard) regionFor(r *request) (reg *ownRegion, full bool) {
 	o := sh.ownOf(r)
-	if o == nil || o.failed {
+	if o == nil || o.failed.Load() || o.bodied == sh.groupNumber {
 		return nil, false
 	}
 	room := r.roomOf()
@@ -145,7 +151,7 @@ func (sh *shard) beginRegion(o *own, room int) (*ownRegion, error) {
 			return nil, nil
 		}
 		if err := sh.openOwn(o); err != nil {
-			o.failed = true
+			o.failed.Store(true)
 			return nil, err
 		}
 	}
@@ -161,7 +167,7 @@ func (sh *shard) beginRegion(o *own, room int) (*ownRegion, error) {
 	}
 	r, err := o.w.BeginRegion(sh.ownCur.buf[sh.ownUsed : sh.ownUsed+size])
 	if err != nil {
-		o.failed = true
+		o.failed.Store(true)
 		return nil, err
 	}
 	o.regions = append(o.regions, ownRegion{r: r, block: sh.ownCur, off: sh.ownUsed, base: -1})
@@ -175,7 +181,7 @@ func (sh *shard) beginRegion(o *own, room int) (*ownRegion, error) {
 		c := &gap[i]
 		copy(r.Reserve(countBatches(c.bytes()), int(c.size)), c.bytes())
 		if _, err := r.Commit(o.w, int(c.size), c.timeMs); err != nil {
-			o.failed = true
+			o.failed.Store(true)
 			return nil, err // cannot be: the batches were parsed before
 		}
 	}
@@ -276,7 +282,7 @@ func (sh *shard) writeOwn() error {
 	err := sh.eachOwn(func(o *own) error {
 		err := o.w.WriteRegions()
 		if err != nil {
-			o.failed = true
+			o.failed.Store(true)
 		}
 		return err
 	})
@@ -340,7 +346,7 @@ func (sh *shard) publishRegions(seq uint64) {
 		if err := o.w.TakeRegions(); err != nil {
 			// The cache has the batches all the same, and a flush writes them.
 			sh.s.opts.Logger.Error("a partition's own segment is out of order", "file", o.seg.path, "error", err)
-			o.failed = true
+			o.failed.Store(true)
 		}
 		for i := range o.regions {
 			reg := &o.regions[i]
@@ -408,7 +414,7 @@ func (sh *shard) takeOwn(parts []flushPart) []sealed {
 	var useless []sealed
 	for _, o := range sh.promoted {
 		if o.w == nil {
-			o.failed = false
+			o.failed.Store(false)
 			continue
 		}
 		if len(o.regions) > 0 {
@@ -419,30 +425,33 @@ func (sh *shard) takeOwn(parts []flushPart) []sealed {
 		}
 		t := sealed{w: o.w, seg: o.seg, ref: segPart{id: o.p.id, base: o.base, last: o.last, bytes: o.bytes}}
 		i, found := slices.BinarySearchFunc(parts, o.p.id, func(f flushPart, id PartitionID) int { return int(int64(f.p.id) - int64(id)) })
-		if found && !o.failed && o.base >= 0 && parts[i].split(&t) {
+		if found && !o.failed.Load() && o.base >= 0 && parts[i].split(&t) {
 			parts[i].own = &t
 		} else {
 			useless = append(useless, t)
 		}
-		o.w, o.seg, o.base, o.last, o.bytes, o.failed = nil, nil, -1, 0, 0, false
+		o.w, o.seg, o.base, o.last, o.bytes = nil, nil, -1, 0, 0
+		o.failed.Store(false)
 	}
 	return useless
 }
 
 // split leaves only those batches of a part for the mixed segment that lie before
-// the own segment; those behind it go there, too. It is false if nothing of the
-// own segment is kept any more.
+// the own segment; those behind it go there, too. It is false if the own segment
+// has not exactly what the cache has within its offsets: because nothing or only
+// some of it is kept any more. All of it goes to the mixed segment then.
 func (f *flushPart) split(t *sealed) bool {
-	if f.batches[len(f.batches)-1].last < t.ref.base || t.ref.last < f.batches[0].base {
-		return false
-	}
 	from, to := 0, len(f.batches)
 	for from < to && f.batches[from].base < t.ref.base {
 		from++
 	}
-	behind := from
+	behind, size := from, int64(0)
 	for behind < to && f.batches[behind].base <= t.ref.last {
+		size += int64(f.batches[behind].size)
 		behind++
+	}
+	if size != t.ref.bytes {
+		return false
 	}
 	f.batches, f.behind = f.batches[:from:from], f.batches[behind:]
 	return true

@@ -465,3 +465,60 @@ func TestMergeAroundOwnSegments(t *testing.T) {
 	}
 	check(t, s.Close())
 }
+
+// A group that has batches of a promoted partition both ways, in any order, leaves
+// no hole in its own segment.
+func TestBothWaysInOneGroup(t *testing.T) {
+	ctx := context.Background()
+	mem := vfs.NewMem()
+	fsys := vfs.NewFault(mem, nil)
+	s, o := promotingStore(t, fsys, 2000)
+	tp, err := s.CreateTopic(ctx, topiclog.TopicSpec{Name: "t", Partitions: 2})
+	check(t, err)
+	id, other := tp.Partitions[0].ID, tp.Partitions[1].ID
+	appendTo(t, s, id, batch(t, strings.Repeat("x", 3000)))
+	check(t, s.Flush(ctx))
+	want := []string{"0:" + strings.Repeat("x", 3000)}
+	for _, order := range []string{"JDJD", "DJDJ", "DDJJDD", "JJD", "DJ"} {
+		// The own segment of this generation begins with a group of its own.
+		v := strings.Repeat("first", 1000)
+		appendTo(t, s, id, batch(t, v))
+		want = append(want, fmt.Sprintf("%d:%s", len(want), v))
+		g := newGate("journal")
+		fsys.SetInjector(g)
+		acked := make(chan error, len(order)+1)
+		done := func(_ topiclog.AppendResult, err error) { acked <- err }
+		s.AppendAsync(topiclog.AppendRequest{Partition: other, Batches: batch(t, "held")}, done)
+		<-g.reached
+		for _, way := range order {
+			v := fmt.Sprintf("%c-%d-%s", way, len(want), strings.Repeat("y", 3000))
+			want = append(want, fmt.Sprintf("%d:%s", len(want), v))
+			req := topiclog.AppendRequest{Partition: id, Batches: batch(t, v)}
+			if way == 'J' {
+				check(t, topiclog.AppendInJournal(s, req, done))
+			} else {
+				s.AppendAsync(req, done)
+			}
+		}
+		close(g.opened)
+		for range cap(acked) {
+			check(t, <-acked)
+		}
+		fsys.SetInjector(nil)
+		if got := readAll(t, s, id, 0); !slices.Equal(got, want) {
+			t.Fatalf("%s: %d records from the cache, want %d", order, len(got), len(want))
+		}
+		c := o
+		c.FS = mem.CrashClone(vfs.CrashOptions{})
+		crashed := open(t, c)
+		if got := readAll(t, crashed, id, 0); !slices.Equal(got, want) {
+			t.Fatalf("%s: %d records after a crash, want %d", order, len(got), len(want))
+		}
+		check(t, crashed.Close())
+		check(t, s.Flush(ctx))
+		if got := readAll(t, s, id, 0); !slices.Equal(got, want) {
+			t.Fatalf("%s: %d records from segments, want %d", order, len(got), len(want))
+		}
+	}
+	check(t, s.Close())
+}

@@ -113,7 +113,9 @@ type shard struct {
 	curUsed int
 	group   []*request
 	groupMs int64 // when the group was begun
-	signals []*Watcher
+	// groupNumber counts the groups that were begun, from 1.
+	groupNumber uint64
+	signals     []*Watcher
 	// The block where the next region of an own segment is laid out, as cur; the
 	// own segments with requests at hand, and those with regions in the group;
 	// bytes of these regions.

@@ -155,6 +155,7 @@ func (sh *shard) fill(pending []*request) []*request {
 	sh.builder.Begin(sh.journal, sh.cur.buf[sh.curUsed:])
 	sh.group = sh.group[:0]
 	sh.groupMs = sh.s.nowMs()
+	sh.groupNumber++
 	return sh.add(pending)
 }
 
@@ -213,8 +214,10 @@ func (sh *shard) place(r *request, reg *ownRegion) error {
 	var err error
 	if reg != nil {
 		err = sh.placeDirect(r, reg)
-	} else {
-		err = sh.placeBatches(r)
+	} else if err = sh.placeBatches(r); err == nil {
+		if o := p.own.Load(); o != nil {
+			o.bodied = sh.groupNumber
+		}
 	}
 	if err != nil {
 		// What was staged of it never happened, nor what would follow it.
