@@ -6,10 +6,10 @@ import (
 )
 
 // blockBytes is the usual size of a block, ownBlockBytes that of one for own
-// segments: what one group brings, with some padding.
+// segments.
 const (
 	blockBytes    = 1 << 20
-	ownBlockBytes = maxDirectGroup + 64<<10
+	ownBlockBytes = 2 << 20
 )
 
 // block is a piece of the write cache's memory in which journal groups are laid

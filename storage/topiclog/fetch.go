@@ -13,10 +13,10 @@ import (
 // defaultFetchBytes is FetchRequest.MaxBytes when it is 0.
 const defaultFetchBytes = 1 << 20
 
-// minLeaseShare is the part of a cache block that a lease must use to keep the
-// block; a smaller one is copied. So the memory that leases keep from being used
-// again is bounded by eight times their size.
-const minLeaseShare = blockBytes / 8
+// minLeaseShare is the part of the cache blocks, one in so many bytes, that a lease
+// must use to keep the blocks; a smaller one is copied. So the memory that leases
+// keep from being used again is bounded by eight times their size.
+const minLeaseShare = 8
 
 // Fetch returns the batches from an offset on. Without records there it waits up
 // to MaxWait and then returns an empty lease. The caller releases the lease.
@@ -197,7 +197,11 @@ func skipBefore(batches []byte, offset int64) []byte {
 
 // detachSmall copies a lease that would keep much more memory than it uses.
 func (l *Lease) detachSmall(pool *bufferPool) {
-	if len(l.blocks) == 0 || l.Bytes >= len(l.blocks)*minLeaseShare {
+	kept := 0
+	for _, b := range l.blocks {
+		kept += len(b.buf)
+	}
+	if l.Bytes*minLeaseShare >= kept {
 		return
 	}
 	buf := pool.take(l.Bytes)

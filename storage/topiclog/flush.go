@@ -138,7 +138,7 @@ func (f *flushPart) bytes() (n int64) {
 // is done, and only then the journal's files may be used again.
 func (sh *shard) flush() error {
 	sh.mu.Lock()
-	for sh.ownBusy && !sh.writerWaits && sh.fenced == nil {
+	for sh.ownBusy && !sh.writerWaits {
 		sh.space.Wait() // for the group under way
 	}
 	through := sh.published
