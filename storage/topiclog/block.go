@@ -9,7 +9,7 @@ import (
 // segments.
 const (
 	blockBytes    = 1 << 20
-	ownBlockBytes = 2 << 20
+	ownBlockBytes = 4 << 20
 )
 
 // block is a piece of the write cache's memory in which journal groups are laid

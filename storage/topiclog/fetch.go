@@ -15,8 +15,8 @@ const defaultFetchBytes = 1 << 20
 
 // minLeaseShare is the part of the cache blocks, one in so many bytes, that a lease
 // must use to keep the blocks; a smaller one is copied. So the memory that leases
-// keep from being used again is bounded by eight times their size.
-const minLeaseShare = 8
+// keep from being used again is bounded by sixteen times their size.
+const minLeaseShare = 16
 
 // Fetch returns the batches from an offset on. Without records there it waits up
 // to MaxWait and then returns an empty lease. The caller releases the lease.

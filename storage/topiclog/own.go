@@ -31,7 +31,7 @@ const (
 	quietGenerations = 3
 	// maxDirectRequest bounds what goes past the journal in one piece, and
 	// maxDirectGroup what does in one group, in bytes.
-	maxDirectRequest = 2<<20 - 64<<10 // with its headers it fits a block
+	maxDirectRequest = 2 << 20
 	maxDirectGroup   = 4 << 20
 	// maxGapBytes bounds the batches that the journal has between two regions of
 	// an own segment, which are copied into it.
