@@ -19,6 +19,7 @@ import (
 	"github.com/millrace/millrace/connectors/http"
 	"github.com/millrace/millrace/connectors/kafka"
 	"github.com/millrace/millrace/connectors/logtopic"
+	"github.com/millrace/millrace/connectors/nexmark"
 	"github.com/millrace/millrace/connectors/print"
 	"github.com/millrace/millrace/connectors/redis"
 	"github.com/millrace/millrace/runtime/connector"
@@ -55,7 +56,7 @@ func Formats() []format.Format {
 }
 
 // Registry returns the built-in connectors: log, kafka, upsert-kafka, filesystem, hive,
-// clickhouse, redis, http, datagen, print and blackhole.
+// clickhouse, redis, http, datagen, nexmark, print and blackhole.
 func Registry(d Deps) (*connector.Registry, error) {
 	if d.FS == nil {
 		d.FS = vfs.NewOS()
@@ -77,6 +78,7 @@ func Registry(d Deps) (*connector.Registry, error) {
 		redis.New(d.FS, d.StagingDir),
 		http.New(d.FS, d.StagingDir),
 		datagen.New(d.Clock),
+		nexmark.New(),
 		print.New(d.Stdout, d.Stderr),
 		blackhole.New(),
 	)

@@ -38,6 +38,7 @@ func TestBuiltIns(t *testing.T) {
 		"http":         {sink: true},
 		"kafka":        {source: true, sink: true, formats: "csv,json,raw"},
 		"log":          {source: true, sink: true, formats: "csv,json,raw"},
+		"nexmark":      {source: true},
 		"print":        {sink: true},
 		"redis":        {sink: true},
 		"upsert-kafka": {sink: true},

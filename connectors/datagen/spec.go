@@ -53,7 +53,8 @@ func New(clock Clock) *Connector {
 		Summary: "Makes rows up: random values and sequences.",
 		Doc: "Columns are random by default; `fields.<column>.kind` = `sequence` counts from `start` to `end`. " +
 			"A row depends only on the seed and its number, so a replay makes the same rows.",
-		Source: true,
+		Source:    true,
+		BoundedBy: keyRows,
 		Options: []connector.Option{
 			{Key: keyRate, Type: connector.OptInt, Default: "10000", Min: 1, Max: 1 << 40, Doc: "Rows a second."},
 			{Key: keyRows, Type: connector.OptInt, Min: 0, Max: math.MaxInt64, Doc: "How many rows there are; unset: no end."},

@@ -87,6 +87,8 @@ type Spec struct {
 	Lookup bool
 	// Bounded: the source always ends.
 	Bounded bool
+	// BoundedBy is the key of an option that, when it is set, makes the source end.
+	BoundedBy string
 	// Options, without those of formats.
 	Options []Option
 	// Formats that 'format' may name; empty: the connector has no format.

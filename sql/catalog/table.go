@@ -174,7 +174,7 @@ func (t *Table) Bounded() bool {
 	case declares(t.Spec, t.Values, "scan.bounded.mode") && t.Values.String("scan.bounded.mode") != "" &&
 		t.Values.String("scan.bounded.mode") != "unbounded":
 		return true
-	case t.Values.Has("number-of-rows"):
+	case t.Spec.BoundedBy != "" && t.Values.Has(t.Spec.BoundedBy):
 		return true
 	case t.Values.Has("source.monitor-interval"):
 		return false
