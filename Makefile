@@ -37,7 +37,7 @@ torture: build ## the long runs: hundreds of kills, every bit flipped, hours of 
 	MILLRACE_TORTURE=1 $(GO) test -timeout 0 -count=1 -v -run 'Torture|Kill|Flip|Flood' ./...
 
 oracle: ## ask the real Flink (needs a JDK 17 and Maven) and store its answers beside the SQL tests
-	MILLRACE_ORACLE_RENEW=1 $(GO) test -count=1 -timeout 30m -v -tags services -run TestStoredAnswersAreFlinks ./sql/flinktest/
+	MILLRACE_ORACLE_RENEW=1 $(GO) test -count=1 -timeout 30m -v -tags services -p 1 -run TestStoredAnswersAreFlinks ./sql/flinktest/ ./examples/nexmark/
 	MILLRACE_ORACLE_COVERAGE=1 $(GO) test -count=1 ./sql/flinktest/
 
 race: ## the race detector over the packages that share memory

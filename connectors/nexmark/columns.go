@@ -126,17 +126,31 @@ func findField(fields []field, f types.Field) (put, error) {
 		if have.name != f.Name {
 			continue
 		}
-		if f.Type.Kind != have.kind || have.kind == types.Varchar && f.Type.Length < 1000 || f.Type.Physical() != physical(have.kind) {
-			return nil, fmt.Errorf("field %s is not of type %s", f.Name, f.Type)
+		if want := have.wants(); !fits(f.Type, want) {
+			return nil, fmt.Errorf("field %s is %s, not %s", f.Name, want, f.Type)
 		}
 		return have.put, nil
 	}
 	return nil, fmt.Errorf("no field %s: there are %s", f.Name, strings.Join(names, ", "))
 }
 
-func physical(k types.Kind) types.Physical {
-	if k == types.Varchar {
-		return types.PhysBytes
+// wants is the type of a field.
+func (f field) wants() types.Type {
+	switch f.kind {
+	case types.Varchar:
+		return types.NewString()
+	case types.Timestamp:
+		return types.NewTimestamp(3)
 	}
-	return types.PhysInt64
+	return types.NewBigInt()
+}
+
+// fits reports a declared type that holds all values: nullability aside, and times
+// may have up to microseconds, which are stored alike.
+func fits(t, want types.Type) bool {
+	if t.Kind == types.Timestamp {
+		return want.Kind == types.Timestamp && t.Precision >= 3 && t.Precision <= 6
+	}
+	t.Nullable = want.Nullable
+	return t.String() == want.String()
 }

@@ -199,12 +199,8 @@ func readAnswers(t testing.TB) map[string]*answer {
 
 // notYet are the queries that Millrace does not run, with what it says.
 var notYet = map[int]string{
-	4:  "GROUP BY without a window, whose rows change, below another operator",
 	6:  "OVER goes by row time",
-	9:  "keeping the last row of a key in streaming mode",
 	12: "is not row time",
-	18: "keeping the last row of a key in streaming mode",
-	19: "Top-N without a window in streaming mode",
 }
 
 // TestAnswers runs each query over both sources, and compares with Flink's rows.

@@ -24,7 +24,7 @@ func (c *compiler) finish() {
 	if c.opts.Mode != ModeSQL {
 		plan.CheckTopics(plans, &c.diags)
 		plan.CheckOverwrites(plans, &c.diags)
-		plan.CheckStateNames(plans, &c.diags)
+		plan.NameStates(plans, &c.diags)
 	}
 	if len(plans) == 0 && (c.opts.Mode == ModeRun || c.opts.Mode == ModePreview) && !c.diags.HasErrors() {
 		c.diags.Errorf(diag.CodeNothingToRun, diag.Span{}, "there is no INSERT and no CREATE WIDE TABLE, so there is nothing to run")

@@ -229,6 +229,25 @@ CREATE TABLE p3 (x INT, y BIGINT, z INT) WITH ('connector' = 'print');
 			t.Errorf("%s\nhas the same state", other)
 		}
 	}
+	// Aggregates of one name are numbered if they are the same, and refused if not.
+	const pair = "INSERT INTO p3 SELECT l.a, l.n, 0 FROM (SELECT a, COUNT(*) AS n, window_start, window_end" + from +
+		" GROUP BY a, window_start, window_end) AS l JOIN (SELECT a, COUNT(*) AS n, window_start, window_end" + from +
+		" GROUP BY a, window_start, window_end) AS r ON l.a = r.a AND l.window_start = r.window_start AND l.window_end = r.window_end"
+	u, ds := Compile([]Source{{"job.sql", ddl + pair}}, Options{Registry: sqltest.Registry()})
+	if ds.HasErrors() {
+		t.Fatal(ds)
+	}
+	names := map[string]bool{}
+	for _, s := range u.Explain.State {
+		names[s.Path] = true
+	}
+	if len(names) != 3 {
+		t.Errorf("states %v", u.Explain.State)
+	}
+	_, ds = Compile([]Source{{"job.sql", ddl + strings.Replace(pair, "COUNT(*)", "SUM(b)", 1)}}, Options{Registry: sqltest.Registry()})
+	if len(ds) == 0 || ds[0].Code != diag.CodeStateName {
+		t.Errorf("two aggregates of one name: %v", ds)
+	}
 }
 
 // TestSecretsStayOutOfMessages: a message that repeats the value of an option

@@ -1,44 +1,77 @@
 package plan
 
-import "github.com/millrace/millrace/sql/diag"
+import (
+	"strconv"
+	"strings"
 
-// CheckStateNames reports keyed operators of one name: an edited job could not
-// tell their states apart.
-func CheckStateNames(inserts []*Insert, diags *diag.List) {
-	first := map[string]diag.Span{}
+	"github.com/millrace/millrace/sql/diag"
+)
+
+// NameStates makes sure that the keyed operators of a job have names of their own.
+// Those of one name that compute the same of the same are numbered: whichever of
+// their states an edited job finds, it is the right one. Others are reported, since
+// such a job could not tell their states apart.
+func NameStates(inserts []*Insert, diags *diag.List) {
+	type named struct {
+		span  diag.Span
+		text  string
+		count int
+	}
+	first := map[string]*named{}
 	for _, ins := range inserts {
 		Walk(ins.Input, func(n Node) bool {
-			name, what, span := stateOf(n)
-			if name == "" {
+			path, what, span := stateOf(n)
+			if path == nil {
 				return true
 			}
-			if old, dup := first[name]; dup {
+			name, text := stateName(n), planText(n)
+			old := first[name]
+			switch {
+			case old == nil:
+				first[name] = &named{span, text, 1}
+			case old.text == text:
+				old.count++
+				*path += "#" + strconv.Itoa(old.count)
+			default:
 				diags.Errorf(diag.CodeStateName, span, "two %s have the state name %q", what, name).
-					WithNote(old, "the other one is here").
+					WithNote(old.span, "the other one is here").
 					WithHelp("name one: SELECT /*+ STATE_ID('name') */ ...")
-				return true
 			}
-			first[name] = span
 			return true
 		})
 	}
 }
 
-// stateOf names the state of a node and what it is; "" for nodes without.
-func stateOf(n Node) (name, what string, span diag.Span) {
+func planText(n Node) string {
+	var b strings.Builder
+	Print(&b, n)
+	return b.String()
+}
+
+// stateOf is where the path of a node's state is and what the node is; nil for
+// nodes without.
+func stateOf(n Node) (path *string, what string, span diag.Span) {
 	switch n := n.(type) {
 	case *Aggregate:
-		return n.StatePath(), "aggregates", n.Span
+		return &n.Path, "aggregates", n.Span
 	case *Join:
-		return n.StatePath(), "joins", n.Span
+		return &n.Path, "joins", n.Span
 	case *Over:
-		return n.StatePath(), "functions with OVER", n.Span
+		return &n.Path, "functions with OVER", n.Span
 	case *Rank:
-		return n.StatePath(), "rankings", n.Span
+		return &n.Path, "rankings", n.Span
 	case *WindowTable:
 		if n.Window.Kind == SessionWindow && !n.CheckOnly {
-			return n.StatePath(), "tables of sessions", n.Span
+			return &n.Path, "tables of sessions", n.Span
 		}
 	}
-	return "", "", diag.Span{}
+	return nil, "", diag.Span{}
+}
+
+// stateName is the whole name of a node's state.
+func stateName(n Node) string {
+	if s, ok := n.(interface{ StatePath() string }); ok {
+		return s.StatePath()
+	}
+	return ""
 }

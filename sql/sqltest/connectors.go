@@ -119,7 +119,7 @@ func printSpec(name string) *connector.Spec {
 }
 
 func datagenSpec() *connector.Spec {
-	return &connector.Spec{Name: "datagen", Source: true, Options: []connector.Option{
+	return &connector.Spec{Name: "datagen", Source: true, BoundedBy: "number-of-rows", Options: []connector.Option{
 		{Key: "rows-per-second", Type: connector.OptInt, Default: "10000"},
 		{Key: "number-of-rows", Type: connector.OptInt},
 		{Key: "fields.*"},

@@ -32,7 +32,8 @@ func TestParseAndMatch(t *testing.T) {
 	}
 }
 
-// TestDocumentation runs every console block of README.md and docs.
+// TestDocumentation runs every console block of README.md, docs and examples. The
+// commands of an example run beside copies of its files.
 func TestDocumentation(t *testing.T) {
 	root, err := filepath.Abs("../../..")
 	if err != nil {
@@ -45,14 +46,16 @@ func TestDocumentation(t *testing.T) {
 		t.Fatalf("building: %v\n%s", err, out)
 	}
 	pages := []string{filepath.Join(root, "README.md")}
-	err = filepath.WalkDir(filepath.Join(root, "docs"), func(p string, d os.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(p, ".md") {
-			pages = append(pages, p)
+	for _, dir := range []string{"docs", "examples"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(p string, d os.DirEntry, err error) error {
+			if err == nil && strings.HasSuffix(p, ".md") {
+				pages = append(pages, p)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	for _, page := range pages {
 		b, err := os.ReadFile(page)
@@ -64,15 +67,22 @@ func TestDocumentation(t *testing.T) {
 			continue
 		}
 		name, _ := filepath.Rel(root, page)
-		t.Run(filepath.ToSlash(name), func(t *testing.T) { runPage(t, root, bin, steps) })
+		t.Run(filepath.ToSlash(name), func(t *testing.T) {
+			dir := t.TempDir()
+			if strings.HasPrefix(name, "examples") {
+				if err := os.CopyFS(dir, os.DirFS(filepath.Dir(page))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			runPage(t, root, bin, dir, steps)
+		})
 	}
 }
 
 // stepTimeout is far above what any command of the documentation takes.
 const stepTimeout = 2 * time.Minute
 
-func runPage(t *testing.T, root, bin string, steps []Step) {
-	dir := t.TempDir()
+func runPage(t *testing.T, root, bin, dir string, steps []Step) {
 	for _, s := range steps {
 		if strings.HasPrefix(s.Command, "make ") || strings.HasPrefix(s.Command, "git clone") || strings.HasPrefix(s.Command, "cd ") {
 			continue // the two commands of the README are run by CI itself

@@ -1,4 +1,4 @@
--- Q13, bounded side input: bids with a value from a file of ${EVENTS_SIDE} that
+-- Q13, bounded side input: bids with a value from a file in ${SIDE} that
 -- is looked up.
 CREATE TABLE side_input (key BIGINT, `value` STRING)
 WITH ('connector' = 'filesystem', 'path' = '${SIDE}', 'format' = 'csv');
