@@ -57,6 +57,9 @@ bench: ## every benchmark, with the reference implementations beside ours
 bench-kafka: build ## the server beside Apache Kafka, with Kafka's own clients; ARGS="-scenario throughput ..."
 	$(GO) run ./cmd/internal/kafkabench -millrace $(BIN) $(ARGS)
 
+bench-nexmark: build ## the Nexmark queries beside the real Flink, one core each (needs a JDK 17 and Maven; an hour)
+	$(GO) run ./examples/nexmark/bench -millrace $(BIN) $(NEXMARK)
+
 lint: ## vet and the repository's own checks
 	$(GO) vet ./...
 	$(GO) test -count=1 ./cmd/internal/tidy/

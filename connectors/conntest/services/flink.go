@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 )
@@ -54,39 +56,61 @@ type FlinkError struct {
 // Error implements error.
 func (e *FlinkError) Error() string { return e.Stage + ": " + e.Message }
 
+// FlinkOptions say how StartFlinkWith starts.
+type FlinkOptions struct {
+	// Dir holds the log.
+	Dir string
+	// JVM are the flags of java; nil: SmallJVM(1024).
+	JVM []string
+	// Jars are fetched beside those of the table API, Classpath is there already.
+	Jars      []Jar
+	Classpath []string
+	// Before are a program and its arguments that start java, such as taskset.
+	Before []string
+}
+
 // flinkJars are the table API with what plans, runs and reads files.
-func flinkJars(ctx context.Context) (string, error) {
+func flinkJars(ctx context.Context, more []Jar) (string, error) {
 	var jars []Jar
 	for _, a := range []string{"flink-clients", "flink-table-api-java-bridge", "flink-table-planner-loader", "flink-table-runtime", "flink-connector-files", "flink-json"} {
 		jars = append(jars, Jar{Group: "org.apache.flink", Artifact: a, Version: FlinkVersion})
 	}
-	return Jars(ctx, "flink", append(jars, Jar{Group: "org.slf4j", Artifact: "slf4j-nop", Version: "1.7.36"})...)
+	return Jars(ctx, "flink", append(append(jars, more...), Jar{Group: "org.slf4j", Artifact: "slf4j-nop", Version: "1.7.36"})...)
 }
 
-// StartFlink starts a cluster; dir holds its log. It takes some seconds. Session
-// must come before Run.
+// StartFlink starts a cluster for functional tests; dir holds its log. It takes
+// some seconds. Session must come before Run.
 func StartFlink(ctx context.Context, dir string) (*Flink, error) {
+	return StartFlinkWith(ctx, FlinkOptions{Dir: dir})
+}
+
+// StartFlinkWith is StartFlink with options.
+func StartFlinkWith(ctx context.Context, o FlinkOptions) (*Flink, error) {
 	java, err := JavaPath()
 	if err != nil {
 		return nil, err
 	}
-	jars, err := flinkJars(ctx)
+	jars, err := flinkJars(ctx, o.Jars)
 	if err != nil {
 		return nil, err
 	}
-	source := filepath.Join(dir, "FlinkSession.java")
+	if o.JVM == nil {
+		o.JVM = SmallJVM(1024)
+	}
+	source := filepath.Join(o.Dir, "FlinkSession.java")
 	if err := writeFiles(map[string]string{source: flinkSession}); err != nil {
 		return nil, err
 	}
-	f := &Flink{log: filepath.Join(dir, "flink.log")}
+	f := &Flink{log: filepath.Join(o.Dir, "flink.log")}
 	log, err := os.Create(f.log)
 	if err != nil {
 		return nil, fmt.Errorf("starting Flink: %w", err)
 	}
 	defer log.Close()
-	args := append(SmallJVM(1024), "-Duser.timezone=UTC", "-Djava.io.tmpdir="+dir, "-cp", jars+"/*", source)
-	f.cmd = exec.Command(java, args...)
-	f.cmd.Dir, f.cmd.Stderr = dir, log
+	args := slices.Concat(o.Before, []string{java}, o.JVM, []string{"-Duser.timezone=UTC", "-Djava.io.tmpdir=" + o.Dir, "-cp",
+		strings.Join(append([]string{jars + "/*"}, o.Classpath...), ":"), source})
+	f.cmd = exec.Command(args[0], args[1:]...)
+	f.cmd.Dir, f.cmd.Stderr = o.Dir, log
 	if f.in, err = f.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -178,6 +202,9 @@ func (f *Flink) tail() string {
 	}
 	return string(tail(b, 6000))
 }
+
+// PID is the process, in which everything runs.
+func (f *Flink) PID() int { return f.cmd.Process.Pid }
 
 // Close ends the process. Nothing may be asked after it.
 func (f *Flink) Close() {
