@@ -119,6 +119,9 @@ type StageStatus struct {
 	CheckpointAge time.Duration
 	StateBytes    int64
 	Emitted       int64
+	// Expired is how many entries of state (keys, rows) were forgotten since the start
+	// because their time to live was over.
+	Expired int64
 	// Holds names what holds the watermark back, for people.
 	Holds []string
 }

@@ -226,7 +226,9 @@ type FirstRow struct {
 	Time   int
 	Keys   []int
 	Number bool
-	Late   LateRows
+	// TTL is how long, in ms, a key is remembered; 0: for good.
+	TTL  int64
+	Late LateRows
 }
 
 // LateRows is 'window.late-rows'.

@@ -73,5 +73,8 @@ type Over struct {
 	Keys  []int
 	Order []SortKey
 	Calls []OverCall
-	Late  LateRows
+	// TTL is how long, in ms, what is known of a key is kept after its last row; 0: for
+	// good.
+	TTL  int64
+	Late LateRows
 }

@@ -299,6 +299,7 @@ func (r *Stages) Status() []engine.StageStatus {
 			st.Watermark = min(st.Watermark, t.fired.Load())
 			st.StateBytes += t.bytes.Load()
 			st.Emitted += t.out.Load()
+			st.Expired += t.expired.Load()
 		}
 		if s.gate >= 0 {
 			st.Holds = r.gate.Holds(s.gate)

@@ -33,6 +33,7 @@ type task struct {
 	sinks   map[graph.NodeID]*sinkPart
 	senders map[graph.NodeID][]*exchange.Sender
 	order   []graph.NodeID // of states
+	aging   []operator.Aging
 
 	next      uint64 // number of the manifest that what is sealed now goes into
 	watermark int64
@@ -47,6 +48,8 @@ type task struct {
 	bytes atomic.Int64
 	fired atomic.Int64
 	out   atomic.Int64
+	// expired are the entries of state whose time to live was over.
+	expired atomic.Int64
 }
 
 // acknowledgement is what a task has at a barrier.
@@ -88,6 +91,7 @@ func (t *task) run(ctx context.Context) (err error) {
 		if t.ectx.Now = t.r.env.ClockMicros; t.ectx.Now == 0 {
 			t.ectx.Now = t.r.now().UnixMicro()
 		}
+		t.age()
 		switch m.Kind {
 		case exchange.Data:
 			err = t.enter(m.Rows)
@@ -102,6 +106,14 @@ func (t *task) run(ctx context.Context) (err error) {
 		if err != nil {
 			return fmt.Errorf("%s: %w", t.st.name, err)
 		}
+	}
+}
+
+// age lets go of state whose time to live is over, before a message meets it. Where
+// nothing comes nothing grows.
+func (t *task) age() {
+	for _, k := range t.aging {
+		t.expired.Add(int64(k.Age(t.r.now().Sub(t.r.began).Milliseconds())))
 	}
 }
 

@@ -101,6 +101,9 @@ func (t *task) add(id graph.NodeID) error {
 func (t *task) addState(id graph.NodeID, k operator.Keyed) {
 	t.states[id] = k
 	t.order = append(t.order, id)
+	if a, ok := k.(operator.Aging); ok && hasTTL(t.r.job.Nodes[id].Op) {
+		t.aging = append(t.aging, a)
+	}
 	var rows operator.Rows
 	t.results[id] = &operator.Results{
 		Emit: func(b *batch.Batch) error {
@@ -114,6 +117,23 @@ func (t *task) addState(id graph.NodeID, k operator.Keyed) {
 			}
 		},
 	}
+}
+
+// hasTTL reports an operator whose state has a time to live.
+func hasTTL(op graph.Op) bool {
+	switch op := op.(type) {
+	case *graph.GroupAggregate:
+		return op.TTL > 0
+	case *graph.Join:
+		return op.TTL[0] > 0 || op.TTL[1] > 0
+	case *graph.Rank:
+		return op.TTL > 0
+	case *graph.FirstRow:
+		return op.TTL > 0
+	case *graph.Over:
+		return op.TTL > 0
+	}
+	return false
 }
 
 func (t *task) addSink(id graph.NodeID, n *graph.Node) error {

@@ -43,3 +43,15 @@ func (h *endHeap) pop() sessionEnd {
 		i = least
 	}
 }
+
+// renumber takes over new numbers of the keys; entries of keys that are not there any
+// more (-1) go.
+func (h *endHeap) renumber(to []int32) {
+	old := *h
+	*h = nil
+	for _, e := range old {
+		if to[e.key] >= 0 {
+			h.push(sessionEnd{e.end, to[e.key]})
+		}
+	}
+}

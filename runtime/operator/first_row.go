@@ -16,7 +16,7 @@ import (
 
 // FirstRow keeps the first row of each key by row time, and gives it when the
 // watermark has passed it, so that it never changes: one subtask. Keys are
-// remembered for good.
+// remembered, with a time to live from when their row was given.
 type FirstRow struct {
 	op      *graph.FirstRow
 	in, out *batch.Schema
@@ -33,6 +33,10 @@ type FirstRow struct {
 	cols    []*batch.Vec
 	slots   []int32
 	result  batch.Batch
+	// ages are of keys whose row has been given; lost is the number of slots whose
+	// key is forgotten.
+	ages ages
+	lost int
 }
 
 // What first says of keys without a row.
@@ -47,7 +51,7 @@ func NewFirstRow(op *graph.FirstRow, in, out *batch.Schema) (*FirstRow, error) {
 		return nil, fmt.Errorf("row time is %s", in.Fields[op.Time].Type)
 	}
 	f := &FirstRow{op: op, in: in, out: out, units: in.Fields[op.Time].Type.UnitsPerSecond() / 1000, types: typesAt(in, op.Keys),
-		order: newRowOrder([]graph.SortKey{{Column: op.Time}}), fired: batch.NoWatermark}
+		order: newRowOrder([]graph.SortKey{{Column: op.Time}}), fired: batch.NoWatermark, ages: newAges(op.TTL)}
 	f.keys, f.rows = state.NewKeys(f.types), newKeptRows(in)
 	return f, nil
 }
@@ -103,6 +107,7 @@ func (f *FirstRow) Advance(_ *expr.Context, time int64, out *Results) error {
 		}
 		sel = append(sel, row)
 		f.first[e.key] = rowGiven
+		f.ages.touch(e.key)
 	}
 	f.fired = max(f.fired, time)
 	for from := 0; from < len(sel); from += emitRows {
@@ -141,6 +146,37 @@ func (f *FirstRow) kept() (sel batch.Sel, slots []int32) {
 	return sel, slots
 }
 
+// Age implements Aging.
+func (f *FirstRow) Age(now int64) int {
+	f.ages.now = now
+	n := 0
+	for slot := f.ages.expired(); slot >= 0; slot = f.ages.expired() {
+		f.keys.Delete(slot)
+		f.first[slot] = noRow
+		n++
+	}
+	if f.lost += n; f.lost > 1024 && f.lost > f.keys.Len()/2 {
+		f.tidy()
+	}
+	return n
+}
+
+// tidy leaves the slots out whose key is forgotten.
+func (f *FirstRow) tidy() {
+	var live []int32
+	to := slices.Repeat([]int32{-1}, f.keys.Len())
+	for slot := range int32(len(to)) {
+		if !f.keys.Deleted(slot) {
+			to[slot] = int32(len(live))
+			f.first[len(live)] = f.first[slot]
+			live = append(live, slot)
+		}
+	}
+	f.keys, f.first, f.lost = f.keys.Take(live), f.first[:len(live)], 0
+	f.ends.renumber(to)
+	f.ages.renumber(to)
+}
+
 func (f *FirstRow) compact() {
 	sel, slots := f.kept()
 	f.rows, f.gone = f.rows.take(sel), 0
@@ -150,7 +186,7 @@ func (f *FirstRow) compact() {
 }
 
 // Save implements Keyed: the watermark, the keys whose row has been given, then the
-// rows that wait.
+// rows that wait, and with a time to live the ages of those keys.
 func (f *FirstRow) Save() []byte {
 	dst := binary.AppendVarint(nil, f.fired)
 	given := batch.Sel{}
@@ -168,7 +204,11 @@ func (f *FirstRow) Save() []byte {
 		dst = state.AppendVec(dst, &v)
 	}
 	sel, _ := f.kept()
-	return f.rows.save(dst, sel)
+	dst = f.rows.save(dst, sel)
+	if f.ages.on() {
+		dst = f.ages.save(dst, given)
+	}
+	return dst
 }
 
 // Load implements Keyed.
@@ -201,9 +241,19 @@ func (f *FirstRow) Load(payload []byte, groups state.Range) error {
 	if err := f.rows.load(r, f.in, groups, func(_ int, row int32) { added = append(added, row) }); err != nil {
 		return err
 	}
+	at := slices.Repeat([]int64{f.ages.now}, len(hashes))
+	if r.Rest() > 0 {
+		at = f.ages.read(r, len(hashes))
+	}
 	if r.Err() != nil || r.Rest() > 0 {
 		return state.ErrCorrupt
 	}
+	var ids []int32
+	var times []int64
+	for _, i := range sel {
+		ids, times = append(ids, slots[i]), append(times, at[i])
+	}
+	f.ages.restore(ids, times)
 	slots = make([]int32, f.rows.batch.Len)
 	f.find(f.rows.columns(f.op.Keys, nil), f.rows.hashes, added, slots)
 	for _, row := range added {
@@ -228,5 +278,5 @@ func (f *FirstRow) Fingerprint() uint64 {
 
 // Bytes implements Keyed.
 func (f *FirstRow) Bytes() int64 {
-	return f.keys.Bytes() + f.rows.bytes() + int64(4*cap(f.first)+16*cap(f.ends))
+	return f.keys.Bytes() + f.rows.bytes() + f.ages.bytes() + int64(4*cap(f.first)+16*cap(f.ends))
 }

@@ -40,6 +40,10 @@ type Over struct {
 	cols             []*batch.Vec
 	slots            []int32
 	result           batch.Batch
+	// ages are of keys, since their last row; lost is the number of slots whose key is
+	// forgotten.
+	ages ages
+	lost int
 }
 
 // overKey is the rows of a key: those given, in order, and those that wait.
@@ -50,7 +54,7 @@ func NewOver(op *graph.Over, in, out *batch.Schema) (*Over, error) {
 	if len(out.Fields) != len(in.Fields)+len(op.Calls) {
 		return nil, fmt.Errorf("over of %d columns for %d and %d calls", len(out.Fields), len(in.Fields), len(op.Calls))
 	}
-	o := &Over{op: op, in: in, out: out, types: typesAt(in, op.Keys), order: newRowOrder(op.Order), fired: batch.NoWatermark,
+	o := &Over{op: op, in: in, out: out, types: typesAt(in, op.Keys), order: newRowOrder(op.Order), fired: batch.NoWatermark, ages: newAges(op.TTL),
 		running: make([]fn.Accumulator, len(op.Calls)), scratch: make([]fn.Accumulator, len(op.Calls))}
 	if op.Time >= 0 {
 		o.units = in.Fields[op.Time].Type.UnitsPerSecond() / 1000
@@ -99,6 +103,7 @@ func (o *Over) Fold(_ *expr.Context, in *KeyedRows, out *Results) error {
 	o.slots = slices.Grow(o.slots[:0], in.Batch.Len)[:in.Batch.Len]
 	o.find(o.cols, in.Hashes, o.good, o.slots)
 	for _, row := range o.good {
+		o.ages.touch(o.slots[row])
 		key, peers := o.order.key(in, int(row))
 		kept := o.rows.add(in.Batch, row, in.Hashes[row], key, int32(peers))
 		if err := o.wait(o.slots[row], kept); err != nil {
@@ -282,8 +287,10 @@ func (o *Over) compact() {
 }
 
 // Save implements Keyed: the texts of the calls, the watermark, then keys with what
-// runs, then the rows, of which the first so many have been given.
+// runs, then the rows, of which the first so many have been given, and with a time to
+// live the ages of the keys.
 func (o *Over) Save() []byte {
+	o.tidy()
 	dst := appendTexts(nil, o.texts())
 	dst = binary.AppendVarint(dst, o.fired)
 	if o.done {
@@ -311,8 +318,11 @@ func (o *Over) Save() []byte {
 	for i := range o.byKey {
 		given, waiting = append(given, o.byKey[i].given...), append(waiting, o.byKey[i].waiting...)
 	}
-	dst = o.rows.save(dst, given)
-	return o.rows.save(dst, waiting)
+	dst = o.rows.save(o.rows.save(dst, given), waiting)
+	if o.ages.on() {
+		dst = o.ages.save(dst, slotsOf(0, o.keys.Len(), nil))
+	}
+	return dst
 }
 
 // texts are the names of what runs.
@@ -352,6 +362,7 @@ func (o *Over) Load(payload []byte, groups state.Range) error {
 	}
 	slots := slices.Repeat([]int32{-1}, len(hashes))
 	o.find(cols, hashes, sel, slots)
+	saved := slices.Clone(slots)
 	for _, a := range o.running {
 		if a == nil {
 			continue
@@ -382,9 +393,19 @@ func (o *Over) Load(payload []byte, groups state.Range) error {
 			}
 		}
 	}
+	at := slices.Repeat([]int64{o.ages.now}, len(hashes))
+	if r.Rest() > 0 {
+		at = o.ages.read(r, len(hashes))
+	}
 	if r.Err() != nil || r.Rest() > 0 {
 		return state.ErrCorrupt
 	}
+	var ids []int32
+	var times []int64
+	for _, i := range sel {
+		ids, times = append(ids, saved[i]), append(times, at[i])
+	}
+	o.ages.restore(ids, times)
 	o.fired = max(o.fired, fired)
 	return nil
 }
@@ -408,7 +429,7 @@ func (o *Over) Fingerprint() uint64 {
 
 // Bytes implements Keyed.
 func (o *Over) Bytes() int64 {
-	n := o.keys.Bytes() + o.rows.bytes() + int64(56*cap(o.byKey)+16*cap(o.ends)+4*o.rows.batch.Len)
+	n := o.keys.Bytes() + o.rows.bytes() + o.ages.bytes() + int64(56*cap(o.byKey)+16*cap(o.ends)+4*o.rows.batch.Len)
 	for _, a := range o.running {
 		if a != nil {
 			n += a.Bytes()

@@ -82,7 +82,8 @@ func Known() []Setting {
 		durationSetting("execution.checkpointing.interval", "10 s", "Time between checkpoints of keyed stages."),
 		intSetting("execution.checkpointing.num-retained", "5", 1, 1000, "Checkpoints kept."),
 		enumSetting("execution.checkpointing.mode", "EXACTLY_ONCE", JobWide, "EXACTLY_ONCE is the one mode.", "EXACTLY_ONCE"),
-		later(durationSetting("table.exec.state.ttl", "0 s", "How long idle state is kept; needs updating aggregates.")),
+		{Scope: Planner, Option: connector.Option{Key: "table.exec.state.ttl", Type: connector.OptDuration, Default: "0 s",
+			Doc: "How long state without an end in time (GROUP BY, joins, Top-N, OVER, the first row of a key) is kept after it was written last; 0: for good."}},
 		later(textSetting("execution.state-recovery.path", "A savepoint to start from.")),
 		later(textSetting("table.sql-dialect", "The dialect.")),
 	}

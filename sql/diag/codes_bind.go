@@ -63,4 +63,5 @@ const (
 	CodeDatePattern        Code = "date_pattern"
 	CodeDSTWindow          Code = "dst_window"
 	CodeIntegerAverage     Code = "integer_average"
+	CodeUnboundedState     Code = "unbounded_state"
 )

@@ -38,7 +38,20 @@ DOUBLE or DECIMAL to keep it.`,
 			Wrong: averageExample("CAST(AVG(n) AS DOUBLE)"),
 			Right: averageExample("AVG(CAST(n AS DOUBLE))"),
 		},
+		{
+			Code: CodeUnboundedState, Phase: PhaseLint, Title: "state that grows for as long as the job runs",
+			Explanation: `GROUP BY, joins, Top-N and the first row of a key without a window keep what they know of every
+key. A time to live forgets what has not been written for that long; what comes later begins anew.
+Windows need none: they forget what has passed.`,
+			Wrong: stateExample(""),
+			Right: stateExample("SET 'table.exec.state.ttl' = '1 d';\n"),
+		},
 	}
+}
+
+func stateExample(set string) string {
+	return set + exampleSource + "CREATE TABLE t (uid BIGINT, n BIGINT) WITH ('connector' = 'blackhole');\n" +
+		"INSERT INTO t SELECT uid, COUNT(*) FROM clicks GROUP BY uid;"
 }
 
 func dstExample(zone string) string {

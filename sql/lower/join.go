@@ -18,7 +18,7 @@ func (l *lowerer) join(n *plan.Join) (*lowered, error) {
 	op := &graph.Join{Kind: n.Kind, NullAware: n.NullAware, Changes: n.Changes}
 	if n.Changes {
 		for i, in := range n.Inputs() {
-			op.Retracts[i] = plan.ChangelogOf(in).By != nil
+			op.Retracts[i], op.TTL[i] = plan.ChangelogOf(in).By != nil, n.TTL[i]
 		}
 	}
 	for _, k := range n.Keys {

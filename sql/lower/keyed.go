@@ -50,6 +50,9 @@ func (l *lowerer) aggregate(n *plan.Aggregate, in *lowered) (*lowered, error) {
 	ex := l.exchange(in, keys)
 	if n.Window == nil {
 		op := &graph.GroupAggregate{Updates: n.Updates, Retracts: n.Updates && plan.ChangelogOf(n.Input).By != nil, Keys: keys, Aggregates: aggs}
+		if n.Updates {
+			op.TTL = n.TTL
+		}
 		return l.add(op, n.Cols, l.statePath(n), ex.id), nil
 	}
 	op := &graph.WindowAggregate{Window: l.window(n.Window), Time: timeAt, Keys: keys, Aggregates: aggs, Late: l.late(l.target)}

@@ -31,6 +31,7 @@ func (l *lowerer) over(n *plan.Over, in *lowered) (*lowered, error) {
 		if op.Time, err = in.ordinal(n.Time); err != nil {
 			return nil, err
 		}
+		op.TTL = n.TTL
 	}
 	first := len(n.Cols) - len(n.Calls)
 	for i := range n.Calls {
@@ -74,12 +75,12 @@ func (l *lowerer) rank(n *plan.Rank, in *lowered) (*lowered, error) {
 	ex := l.exchange(in, keys)
 	cols := l.widen(in, n.Cols)
 	if n.First {
-		op := &graph.FirstRow{Time: order[0].Column, Keys: keys, Number: n.Number, Late: l.late(l.target)}
+		op := &graph.FirstRow{TTL: n.TTL, Time: order[0].Column, Keys: keys, Number: n.Number, Late: l.late(l.target)}
 		return l.add(op, cols, l.pathOf(n.StatePath()), ex.id), nil
 	}
 	op := &graph.Rank{Keys: keys, Order: order, N: n.N, Number: n.Number, Latest: n.Latest, Late: l.late(l.target)}
 	if op.Changes = n.Changes; op.Changes {
-		op.Retracts = plan.ChangelogOf(n.Input).By != nil
+		op.Retracts, op.TTL = plan.ChangelogOf(n.Input).By != nil, n.TTL
 	}
 	if n.Given != nil {
 		bounds, err := ordinals([]int{n.Given.Start, n.Given.End}, in)

@@ -159,7 +159,7 @@ func (g *grouping) aggregate(s *syntax.Select) Node {
 		pre.Exprs, pre.Cols = append(pre.Exprs, e), append(pre.Cols, c)
 		return c.Ref()
 	}
-	a := &Aggregate{Window: w, Updates: w == nil && !b.Batch, Given: given, Time: timeID, Span: at, Path: b.path("aggregate")}
+	a := &Aggregate{Window: w, Updates: w == nil && !b.Batch, TTL: b.ttlOf(g.sel.plainScope.rels), Given: given, Time: timeID, Span: at, Path: b.path("aggregate")}
 	for i := range g.keys {
 		k := &g.keys[i]
 		if w != nil && g.windowRole(k.e) != nil {

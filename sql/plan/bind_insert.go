@@ -47,6 +47,7 @@ func (b *Binder) Insert(s *syntax.Insert) *Insert {
 		ins.Static = staticRow(t, static)
 	}
 	b.checkSink(ins)
+	b.lintState(ins.Input)
 	if s.Columns == nil {
 		b.lintNames(out, targets)
 	}

@@ -35,6 +35,7 @@ func (b *Binder) join(j *syntax.Join, sc *scope) Node {
 		return nil
 	}
 	n := b.newJoin(joinKinds[j.Kind], left, right, Conjuncts(on), j.Op.Span())
+	n.TTL = [2]int64{b.ttlOf(ls.rels), b.ttlOf(rs.rels)}
 	if !b.joinAllowed(n, j) {
 		sc.rels, sc.merged = sc.rels[:mid], sc.merged[:midMerged]
 		return nil

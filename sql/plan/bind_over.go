@@ -354,7 +354,7 @@ func (sel *selection) overNode(calls []*overCall, replace func(expr.Expr) expr.E
 		return c.ID
 	}
 	first := calls[0]
-	n := &Over{Time: -1, Path: b.path("over"), Span: first.over}
+	n := &Over{Time: -1, TTL: b.StateTTL, Path: b.path("over"), Span: first.over}
 	for _, k := range first.keys {
 		n.Keys = append(n.Keys, add(k))
 	}

@@ -101,7 +101,7 @@ func refersTo(e expr.Expr, id int) bool {
 // change.
 func (b *Binder) rank(over *Over, n int64) *Rank {
 	in := over.Input.Columns()
-	r := &Rank{Input: over.Input, Order: over.Order, N: n, Number: true, Cols: over.Cols, Path: over.Path, Span: over.Span}
+	r := &Rank{Input: over.Input, Order: over.Order, N: n, Number: true, TTL: b.StateTTL, Cols: over.Cols, Path: over.Path, Span: over.Span}
 	var start, end *WindowColumn
 	given := &GivenWindow{}
 	for _, id := range over.Keys {

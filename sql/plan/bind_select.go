@@ -41,8 +41,8 @@ type item struct {
 // selectQuery binds a SELECT with the ORDER BY of its query.
 func (b *Binder) selectQuery(s *syntax.Select, ctes []*cte, order []*syntax.OrderItem) *Output {
 	var out *Output
-	saved := b.stateID
-	b.stateID = ""
+	saved, savedTTL := b.stateID, b.stateTTL
+	b.stateID, b.stateTTL = "", nil
 	b.selectHints(s)
 	bind := func() { out = b.selectIn(s, ctes, order) }
 	if label := fromLabel(s.From); label != "" {
@@ -50,7 +50,7 @@ func (b *Binder) selectQuery(s *syntax.Select, ctes []*cte, order []*syntax.Orde
 	} else {
 		bind()
 	}
-	b.stateID = saved
+	b.stateID, b.stateTTL = saved, savedTTL
 	return out
 }
 
@@ -58,6 +58,10 @@ func (b *Binder) selectHints(s *syntax.Select) {
 	for _, h := range s.Hints {
 		if strings.EqualFold(h.Name.Name, "LOOKUP") {
 			b.lookupHint(h, s.From)
+			continue
+		}
+		if strings.EqualFold(h.Name.Name, "STATE_TTL") {
+			b.stateTTLHint(h)
 			continue
 		}
 		if h.Name.Name != "STATE_ID" && h.Name.Name != "state_id" {
@@ -88,6 +92,7 @@ func (b *Binder) selectIn(s *syntax.Select, ctes []*cte, order []*syntax.OrderIt
 		node = b.from(s.From, sel.plainScope)
 	}
 	b.Index.scope(s, order, sel.plainScope)
+	b.checkStateTTL(s.Hints, sel.plainScope)
 	if s.Where != nil {
 		node = sel.where(s.Where, node)
 	}

@@ -326,7 +326,7 @@ func usesAny(set map[int]bool, es ...expr.Expr) bool {
 // they compare with to the input's columns, nil where it cannot.
 func (b *Binder) joinSubqueries(n Node, subs *subqueries, over func(expr.Expr) expr.Expr) Node {
 	for _, s := range subs.list {
-		j := &Join{Kind: s.kind, Left: n, Right: s.right, NullAware: s.nullAware, Span: s.span}
+		j := &Join{Kind: s.kind, Left: n, Right: s.right, NullAware: s.nullAware, Span: s.span, TTL: [2]int64{b.StateTTL, b.StateTTL}}
 		if s.mark != nil {
 			j.Cols = []Column{*s.mark}
 		}

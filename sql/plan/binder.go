@@ -22,7 +22,9 @@ type Binder struct {
 	Batch bool
 	// ReadToNow ends the reading of every source at its present end.
 	ReadToNow bool
-	Diags     *diag.List
+	// StateTTL is 'table.exec.state.ttl' in ms; 0: state is kept for good.
+	StateTTL int64
+	Diags    *diag.List
 	// Declared are the names that the input declares, also those below the
 	// statement being bound; for messages.
 	Declared map[string]diag.Span
@@ -40,8 +42,10 @@ type Binder struct {
 	origin []string
 	// expanding are the views being bound, against cycles.
 	expanding []string
-	// stateID is the STATE_ID hint in force.
-	stateID string
+	// stateID is the STATE_ID hint in force, stateTTL those of STATE_TTL, by name of a
+	// table.
+	stateID  string
+	stateTTL map[string]int64
 	// outer is the scope around the sub-query being bound.
 	outer *scope
 	// sink is the table that the statement writes; nil for a query.

@@ -130,6 +130,12 @@ func describeAggregate(n *Aggregate) []string {
 			d = append(d, "time="+nameOf(n.Input, n.Time))
 		}
 	}
+	if n.Updates {
+		if ChangelogOf(n.Input).By != nil {
+			d = append(d, "takes rows back")
+		}
+		d = withTTL(d, n.TTL)
+	}
 	return append(d, "state="+n.StatePath())
 }
 
@@ -154,6 +160,11 @@ func describeJoin(n *Join) []string {
 	}
 	if n.Changes {
 		d = append(d, "keeps all rows")
+		for i, side := range []string{"left", "right"} {
+			if n.TTL[i] > 0 {
+				d = append(d, side+" ttl="+millis(n.TTL[i]))
+			}
+		}
 	}
 	if t := n.Interval; t != nil {
 		d = append(d, fmt.Sprintf("interval=%s - %s from %s to %s", nameOf(n.Right, t.RightTime), nameOf(n.Left, t.LeftTime), millis(t.Lower), millis(t.Upper)))

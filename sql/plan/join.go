@@ -38,9 +38,11 @@ type Join struct {
 	Changes bool
 	// OneRow: of a scalar sub-query that gives at most one row for each left one.
 	OneRow bool
-	Cols   []Column
-	Path   string
-	Span   diag.Span
+	// TTL is how long, in ms, rows of each side are kept where Changes; 0: for good.
+	TTL  [2]int64
+	Cols []Column
+	Path string
+	Span diag.Span
 }
 
 // JoinInterval says how far apart the row times of a pair lie: right minus left is

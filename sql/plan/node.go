@@ -105,8 +105,10 @@ type Aggregate struct {
 	Input Node
 	Keys  []int // ids of input columns
 	Aggs  []AggCall
-	// Updates: in streaming mode without a window.
+	// Updates: in streaming mode without a window. TTL is how long, in ms, a group is
+	// kept then; 0: for good.
 	Updates bool
+	TTL     int64
 	// Window is nil for GROUP BY without a window.
 	Window *Window
 	// Given are the columns that hold the rows' windows; nil: Time is divided.

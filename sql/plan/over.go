@@ -38,6 +38,8 @@ type Over struct {
 	Cols []Column
 	Path string
 	Span diag.Span
+	// TTL is how long, in ms, what is known of a key is kept in a stream; 0: for good.
+	TTL int64
 	// Refuse says why a stream cannot have this; "" if it can.
 	Refuse string
 }
@@ -60,9 +62,11 @@ type Rank struct {
 	// Latest: of rows that are equal by Order the last one comes first: where the last
 	// row by row time is kept, as in Flink.
 	Latest bool
-	Cols   []Column
-	Path   string
-	Span   diag.Span
+	// TTL is how long, in ms, rows are kept where First or Changes; 0: for good.
+	TTL  int64
+	Cols []Column
+	Path string
+	Span diag.Span
 }
 
 // Columns implements Node.
@@ -132,7 +136,18 @@ func describeOver(n *Over) []string {
 	}
 	d := []string{"keys=[" + strings.Join(names(n.Input, n.Keys), ", ") + "]", "order=[" + orderText(n.Input, n.Order) + "]",
 		"calls=[" + strings.Join(calls, ", ") + "]"}
+	if n.Time >= 0 {
+		d = withTTL(d, n.TTL)
+	}
 	return append(d, "state="+n.StatePath())
+}
+
+// withTTL says how long state is kept, if not for good.
+func withTTL(d []string, ttl int64) []string {
+	if ttl > 0 {
+		d = append(d, "ttl="+millis(ttl))
+	}
+	return d
 }
 
 func describeRank(n *Rank) []string {
@@ -145,6 +160,9 @@ func describeRank(n *Rank) []string {
 	}
 	if n.Changes {
 		d = append(d, "changes")
+	}
+	if n.First || n.Changes {
+		d = withTTL(d, n.TTL)
 	}
 	return append(d, "state="+n.StatePath())
 }
