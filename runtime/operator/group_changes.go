@@ -76,6 +76,7 @@ func (c *changes) emit(g *GroupAggregate, old int, out *Results) error {
 		}
 	}
 	c.rows(g, g.groups, &c.is)
+	g.done = g.done || g.global && len(g.groups) > 0 // the end says nothing more
 	for i := range g.groups {
 		c.add(&c.is, i, batch.Insert)
 		if err := c.flush(g, out, false); err != nil {
