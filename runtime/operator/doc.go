@@ -13,6 +13,12 @@
 // nothing that a later row could change, so that results do not depend on which
 // side came first.
 //
+// In streams without a bound in time results change: [GroupAggregate], [TopN] and
+// [StreamJoin] give -U and +U, +I and -D, and take such rows. A row that takes
+// another one back ([TakesBack]) looks as that one did when it came; it is never dead,
+// and not missed where the other one is not known any more. Those whose state has a
+// time to live are [Aging].
+//
 // What it is not: operators do not decide what becomes of a failed row, know no
 // positions to commit and do no I/O.
 //
