@@ -146,6 +146,7 @@ func TestMetastores(t *testing.T) {
 		t.Run(map[bool]string{false: "4.0", true: "2.3"}[old], func(t *testing.T) {
 			l := startLake(t, old)
 			t.Run("acceptance", func(t *testing.T) { acceptance(t, l) })
+			t.Run("replacing", func(t *testing.T) { replacing(t, l) })
 			t.Run("registration", func(t *testing.T) { registration(t, l) })
 			t.Run("partition of others", func(t *testing.T) { partitionOfOthers(t, l) })
 			t.Run("evolution", func(t *testing.T) { evolution(t, l) })
@@ -161,6 +162,48 @@ func TestMetastores(t *testing.T) {
 func acceptance(t *testing.T, l *lake) {
 	n := 0
 	conntest.RunSink(t, func(testing.TB) conntest.World { n++; return l.world(fmt.Sprintf("accepted%d", n), l.URI) })
+}
+
+// replaceWorld is a table whose rows are seen through the metastore.
+type replaceWorld struct{ *realWorld }
+
+func (w *replaceWorld) ReplaceMode() connector.ReplaceMode { return connector.ReplaceOnRequest }
+
+func (w *replaceWorld) Visible(t testing.TB) []int64 {
+	t.Helper()
+	ctx := context.Background()
+	names, err := w.lake.client.PartitionNames(ctx, "default", w.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[string]string{}
+	for _, n := range names {
+		at[n] = strings.TrimPrefix(normal(w.partition(t, n).Storage.Location), "file:")
+	}
+	own, err := filepath.Glob(filepath.Join(w.dir(), "dt=*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range own {
+		if n := filepath.Base(dir); at[n] == "" {
+			at[n] = dir
+		}
+	}
+	var ids []int64
+	for _, dir := range at {
+		for _, b := range readDir(t, vfs.NewOS(), dir, conntest.Columns()[:2], nil) {
+			ids = append(ids, b.Cols[0].I64[:b.Len]...)
+		}
+	}
+	return ids
+}
+
+func replacing(t *testing.T, l *lake) {
+	n := 0
+	conntest.RunReplacer(t, func(testing.TB) conntest.ReplaceWorld {
+		n++
+		return &replaceWorld{l.world(fmt.Sprintf("replaced%d", n), l.URI)}
+	})
 }
 
 func registration(t *testing.T, l *lake) {

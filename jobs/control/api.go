@@ -252,6 +252,9 @@ type TableState struct {
 	Dead     int64      `json:"dead"`
 	Late     int64      `json:"late"`
 	Files    int64      `json:"files"`
+	// AnnounceError is why complete partitions of the table cannot be announced now;
+	// it is tried again.
+	AnnounceError string `json:"announce_error,omitempty"`
 }
 
 // LaneState is one lane.

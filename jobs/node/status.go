@@ -268,7 +268,7 @@ func (n *Node) tablesAtRest(rec jobRecord) []control.TableState {
 
 func describeRun(j *control.Job, s engine.Status) {
 	for _, t := range s.Tables {
-		ts := control.TableState{Table: t.Name, OpenRows: t.Open, Written: t.Counts.Written, Dead: t.Counts.Dead.Sum(), Late: t.Counts.Late, Files: t.Files}
+		ts := control.TableState{Table: t.Name, OpenRows: t.Open, Written: t.Counts.Written, Dead: t.Counts.Dead.Sum(), Late: t.Counts.Late, Files: t.Files, AnnounceError: t.AnnounceError}
 		if !t.NextFile.IsZero() {
 			next := t.NextFile
 			ts.NextFile = &next

@@ -32,8 +32,8 @@ func jobsLs(e *Env) *cobra.Command {
 		Short: "list the jobs of the data directory",
 		Long: `Lists the jobs of the data directory. LAG counts records that are not read yet,
 OPEN the rows that wait in files not committed yet, NEXT FILE says when the first of
-these is due. Lanes that do not run are named on stderr with the reason; -o json has
-every lane and table.`,
+these is due. Lanes that do not run, and tables whose partitions cannot be announced,
+are named on stderr with the reason; -o json has every lane and table.`,
 		Example: "  millrace jobs ls",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -65,6 +65,11 @@ every lane and table.`,
 						}
 						if err := r.Write(output.Text(j.Name), output.Text(j.State), output.Number(len(j.Tables)), unread, output.Number(open), output.Text(when), output.Number(dead)); err != nil {
 							return err
+						}
+						for _, t := range j.Tables {
+							if t.AnnounceError != "" {
+								e.note("job %s: partitions of table %s are complete and cannot be announced, which is tried again: %s", j.Name, t.Table, t.AnnounceError)
+							}
 						}
 						for _, l := range j.Lanes {
 							if l.Error != "" {

@@ -36,9 +36,10 @@ const downFor = time.Second
 type Client struct {
 	o Options
 	// slots holds one entry a connection that may be open; nil: not open.
-	slots  chan *conn
-	closed chan struct{}
-	once   sync.Once
+	slots chan *conn
+	// life ends with Close, and with it every connection, under a call or idle.
+	life context.Context
+	end  context.CancelFunc
 
 	mu    sync.Mutex
 	first int // index of the address that answered last
@@ -61,7 +62,8 @@ func New(o Options) *Client {
 		d := &net.Dialer{}
 		o.Dial = func(ctx context.Context, address string) (net.Conn, error) { return d.DialContext(ctx, "tcp", address) }
 	}
-	c := &Client{o: o, slots: make(chan *conn, o.Connections), closed: make(chan struct{})}
+	c := &Client{o: o, slots: make(chan *conn, o.Connections)}
+	c.life, c.end = context.WithCancel(context.Background())
 	for range o.Connections {
 		c.slots <- nil
 	}
@@ -86,21 +88,16 @@ func ParseURIs(s string) ([]string, error) {
 	return out, nil
 }
 
-// Close closes the connections; calls that run end with an error.
+// Close closes the connections and waits for nothing; calls that run end with an
+// error.
 func (c *Client) Close() error {
-	c.once.Do(func() {
-		close(c.closed)
-		for range c.o.Connections {
-			if k := <-c.slots; k != nil {
-				k.c.Close()
-			}
-		}
-	})
+	c.end()
 	return nil
 }
 
 // conn is one connection; it belongs to one call at a time.
 type conn struct {
+	stop    func() bool // of what closes it with the client
 	address string
 	c       net.Conn
 	p       thrift.TProtocol
@@ -113,6 +110,13 @@ const maxMessageBytes = 256 << 20
 func newConn(address string, c net.Conn) *conn {
 	t := thrift.NewStreamTransport(c, c)
 	return &conn{address: address, c: c, p: thrift.NewTBinaryProtocolConf(t, &thrift.TConfiguration{MaxMessageSize: maxMessageBytes})}
+}
+
+func (k *conn) close() {
+	if k.stop != nil {
+		k.stop()
+	}
+	k.c.Close()
 }
 
 // message is a call: what it sends and what it does with the answer.
@@ -132,7 +136,7 @@ func (c *Client) call(ctx context.Context, m *message) error {
 	case k = <-c.slots:
 	case <-ctx.Done():
 		return &CallError{Method: m.method, Address: strings.Join(c.o.Addresses, ","), Err: ctx.Err()}
-	case <-c.closed:
+	case <-c.life.Done():
 		return &CallError{Method: m.method, Address: strings.Join(c.o.Addresses, ","), Err: errClosed}
 	}
 	defer func() { c.slots <- k }()
@@ -150,7 +154,7 @@ func (c *Client) call(ctx context.Context, m *message) error {
 			return err
 		}
 		// Out of step with its server: what it says next may answer this call.
-		k.c.Close()
+		k.close()
 		address := k.address
 		k = nil
 		var timeout net.Error
@@ -179,7 +183,7 @@ func (c *Client) failed(address string) {
 // dial connects to the first address that answers.
 func (c *Client) dial(ctx context.Context) (*conn, error) {
 	select {
-	case <-c.closed:
+	case <-c.life.Done():
 		return nil, errClosed
 	default:
 	}
@@ -214,11 +218,14 @@ func (c *Client) dial(ctx context.Context) (*conn, error) {
 func (c *Client) connect(ctx context.Context, address string) (*conn, error) {
 	dctx, cancel := context.WithTimeout(ctx, c.o.ConnectTimeout)
 	defer cancel()
+	stop := context.AfterFunc(c.life, cancel)
+	defer stop()
 	nc, err := c.o.Dial(dctx, address)
 	if err != nil {
 		return nil, err
 	}
 	k := newConn(address, nc)
+	k.stop = context.AfterFunc(c.life, func() { nc.Close() })
 	if c.o.User == "" {
 		return k, nil
 	}
@@ -229,7 +236,7 @@ func (c *Client) connect(ctx context.Context, address string) (*conn, error) {
 	}, result: func(*decoder, thrift.TType) bool { return false }, faults: []error{ErrMeta}})
 	var fault *Fault
 	if err != nil && !errors.As(err, &fault) {
-		nc.Close()
+		k.close()
 		return nil, fmt.Errorf("greeting %s: %w", address, err)
 	}
 	return k, nil

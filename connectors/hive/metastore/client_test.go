@@ -330,3 +330,30 @@ func TestParseURIs(t *testing.T) {
 		}
 	}
 }
+
+// TestCloseEndsACallUnderWay: whoever closes does not wait for the server.
+func TestCloseEndsACallUnderWay(t *testing.T) {
+	asked := make(chan struct{})
+	var once sync.Once
+	s := serve(t, func(_ string, _ []extra, r *reply) {
+		once.Do(func() { close(asked) })
+		r.hold = true
+	})
+	c := New(Options{Addresses: []string{s.address()}, Connections: 1})
+	got := make(chan error, 1)
+	go func() {
+		_, err := c.Table(context.Background(), "default", "t")
+		got <- err
+	}()
+	<-asked
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var ce *CallError
+	if err := <-got; !errors.As(err, &ce) || !ce.Sent || !errors.Is(err, errClosed) {
+		t.Errorf("the call ended with %v", err)
+	}
+	if _, err := c.Table(context.Background(), "default", "t"); !errors.Is(err, errClosed) {
+		t.Errorf("a call afterwards: %v", err)
+	}
+}
