@@ -56,6 +56,8 @@ func fileTable(c *Connector, t *connector.Table, location string, st stored) (*c
 			with[k] = v
 		}
 	}
+	delete(with, keyMerge) // before the announcement, see Sink.merge
+	delete(with, keyMergeBytes)
 	maps.Copy(with, st.options)
 	with["connector"], with["format"], with[keyPath] = spec.Name, st.format, path
 	if with[keyPolicy] != "" {

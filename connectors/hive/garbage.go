@@ -77,21 +77,17 @@ func (s *Sink) collectPartition(ctx context.Context, tablePartition string) (don
 		return false, err
 	}
 	cur, ok := s.version(at.location())
-	if !ok {
-		// Somebody pointed the partition elsewhere; that is not ours to judge.
-		return true, nil
-	}
-	var now *filesystem.VersionInfo
-	for i := range versions {
-		if versions[i].Version == cur {
-			now = &versions[i]
+	var now filesystem.VersionInfo // of the partition's own directory: content 0, made long ago
+	for _, v := range versions {
+		if v.Version == cur {
+			now = v
 		}
 	}
-	if now == nil {
+	if ok && now.Name == "" {
 		return true, nil
 	}
 	old := func(v filesystem.VersionInfo) bool { return s.now().Sub(v.Made) > s.opts.retention }
-	if !old(*now) {
+	if !old(now) {
 		return false, nil
 	}
 	done = true
@@ -107,6 +103,9 @@ func (s *Sink) collectPartition(ctx context.Context, tablePartition string) (don
 				return false, err
 			}
 		}
+	}
+	if !ok {
+		return done, nil
 	}
 	return done, s.RemoveReplaced(cur)
 }

@@ -46,6 +46,9 @@ const doc = "Written, the table is looked up in the metastore, or created there,
 	"### Replacing\n\n" +
 	"`INSERT OVERWRITE` gives a partition, or a table without partitions, a new content at once: its files are put into `<table>/.versions/<partition>/v<n>-<job>/`, and then the metastore's location is pointed there, which is one change of one entry. A query of Hive or Spark has planned with the old files or with the new ones, never with some of both; the old ones stay for `sink.versions.retention`. " +
 	"A version that was overtaken by a newer one of the job is never published, also when an old attempt comes to life again. Rows that are appended later go into the partition's own directory and, when it is announced, into the version.\n\n" +
+	"### Small files\n\n" +
+	"With `'auto-compaction' = 'true'` the files of a partition that are on average smaller than half of `compaction.file-size` are written again as few, before the partition is announced; with `'sink.late-data' = 'rewrite'` when rows come for one that was announced before. The new files are a version, as above, whose record names those that it takes the place of; these stay for `sink.versions.retention`, and are known to be published also when they are gone. Files that others wrote, or with columns that the job does not write, are left as they are.\n\n" +
+	"### Who sees what\n\n" +
 	"| reads | sees |\n|---|---|\n" +
 	"| Hive, Spark, Trino, and Millrace's connector `hive` | the table, through the metastore: each partition's present content |\n" +
 	"| DuckDB and others that read the directory, `<table>/dt=*/hr=*/*.parquet` | what lies in the partitions' own directories: all rows of a table that is never replaced nor merged. Of a partition that was, the old files for as long as they are kept, and no file afterwards; give them the locations of `SHOW TABLE EXTENDED` or `DESCRIBE FORMATTED ... PARTITION` instead |\n\n" +
@@ -55,7 +58,8 @@ const doc = "Written, the table is looked up in the metastore, or created there,
 	"| the partition is there already | at the same place: its statistics are written. At another place: an error that names both, and no change |\n" +
 	"| the table was dropped, moved, or has columns that no longer fit | nothing is registered, files go on being committed; the error names the difference; once it is mended the partitions are caught up |\n" +
 	"| the job or the machine stops in the middle of a replacement | the partition has its old content; the next start completes the replacement, or finds that it was |\n" +
-	"| rows come late | one more file in the partition; it is announced again, with new statistics |\n" +
+	"| rows come late | one more file in the partition, and by `sink.late-data` the files are merged; it is announced again, with new statistics |\n" +
+	"| the job or the machine stops while files are merged | the partition keeps its files; the next announcement merges them anew |\n" +
 	"| the job is killed at any step | the next start does what is left: no file twice, no partition twice |\n" +
 	"| another job owns the directory | refused, with `--adopt` as the way out |\n\n" +
 	"NULL and the empty text as a partition's value are `__HIVE_DEFAULT_PARTITION__`. A partition carries `millrace.job` and `millrace.epoch`: a process of an earlier epoch cannot alter it any more. Partitions are never dropped, and a location is only ever pointed to a version of the partition.\n\n" +

@@ -107,9 +107,19 @@ func (s *Sink) register(ctx context.Context, parts []*announcement) error {
 	if err := s.look(ctx, parts); err != nil {
 		return err
 	}
+	merged := false
 	for _, p := range parts {
 		if p.err == nil {
 			p.err = s.content(ctx, p)
+		}
+		if p.err == nil && s.wantsMerge(p) {
+			p.err, merged = s.merge(ctx, p), true
+		}
+	}
+	if merged {
+		// That took a while: the table may have been taken over.
+		if err := s.Owned(); err != nil {
+			return err
 		}
 	}
 	if err := s.add(ctx, table, parts); err != nil {

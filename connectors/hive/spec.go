@@ -33,6 +33,10 @@ const (
 	keyHDFSUser    = "hdfs.user"
 	keyDefaultName = "partition.default-name"
 	keyRetention   = "sink.versions.retention"
+	keyLate        = "sink.late-data"
+	keyMerge       = "auto-compaction"
+	keyMergeBytes  = "compaction.file-size"
+	keyFileSize    = "sink.rolling-policy.file-size"
 )
 
 // What may be changed in a table whose columns do not match.
@@ -130,6 +134,12 @@ func options(files []connector.Option) []connector.Option {
 			Doc: "How a partition is announced: `metastore`, `success-file`, or `metastore,success-file`; the metastore comes first. A partitioned table that is written must say."},
 		{Key: keyRetention, Type: connector.OptDuration, Default: "1 d",
 			Doc: "How long a content that was replaced stays on disk for queries that have begun to read it. It is removed when the table is next written after that."},
+		{Key: keyLate, Type: connector.OptEnum, Enum: []string{lateAppend, lateRewrite}, Default: lateAppend,
+			Refused: map[string]string{lateSide: "not_yet: a table of its own for late rows; they are appended, or the partition is written again"},
+			Doc:     "What becomes of rows that come for a partition which was announced: one more file, and the partition is announced again (`append`), or the files of the partition are also written again as few (`rewrite`)."},
+		{Key: keyMerge, Type: connector.OptBool, Default: "false",
+			Doc: "Write the files of a partition again, as files of `compaction.file-size`, before it is announced, where they are on average smaller than half of that."},
+		{Key: keyMergeBytes, Type: connector.OptBytes, Doc: "The size of files that are written again. Unset: `sink.rolling-policy.file-size`."},
 		{Key: keyUser, Type: connector.OptString, Doc: "Who calls are made for in a metastore without Kerberos, and who owns a table that is created. Unset: `hdfs.user`, $HADOOP_USER_NAME, else the user of the process."},
 		{Key: keyConnect, Type: connector.OptDuration, Default: "5 s", Doc: "How long connecting to one address may take."},
 		{Key: keyTimeout, Type: connector.OptDuration, Default: "60 s", Doc: "How long one call may take."},
@@ -161,6 +171,13 @@ func checkPolicy(s string) error {
 }
 
 func validate(files *connector.Spec, v connector.Values) error {
+	if merges := v.Bool(keyMerge) || v.String(keyLate) == lateRewrite; merges && !strings.Contains(v.String(keyPolicy), "metastore") {
+		return &connector.OptionError{Key: keyPolicy, OnValue: v.Has(keyPolicy), Missing: !v.Has(keyPolicy),
+			Message: "files that are written again are seen through the metastore alone: '" + keyPolicy + "' needs 'metastore'", Hint: "'" + keyPolicy + "' = 'metastore,success-file'"}
+	}
+	if v.Has(keyMergeBytes) && v.Bytes(keyMergeBytes) <= 0 {
+		return &connector.OptionError{Key: keyMergeBytes, OnValue: true, Message: "files of no bytes hold no rows"}
+	}
 	for _, k := range []string{keyConnect, keyTimeout} {
 		if v.Duration(k) <= 0 {
 			return &connector.OptionError{Key: k, OnValue: true, Message: "no call can end within 0 seconds"}
@@ -184,6 +201,9 @@ type tableOptions struct {
 	user            string
 	int96           bool
 	retention       time.Duration
+	late            string
+	merge           bool
+	mergeBytes      int64
 }
 
 func (c *Connector) tableOptions(t *connector.Table) (tableOptions, error) {
@@ -192,6 +212,10 @@ func (c *Connector) tableOptions(t *connector.Table) (tableOptions, error) {
 		database: v.String(keyDatabase), table: v.String(keyTable), path: v.String(keyPath),
 		create: v.Bool(keyCreate), evolution: v.String(keyEvolution),
 		user: v.String(keyUser), int96: !v.Bool(keyInt64), retention: v.Duration(keyRetention),
+		late: v.String(keyLate), merge: v.Bool(keyMerge), mergeBytes: v.Bytes(keyMergeBytes),
+	}
+	if o.mergeBytes == 0 {
+		o.mergeBytes = v.Bytes(keyFileSize)
 	}
 	for p := range strings.SplitSeq(v.String(keyPolicy), ",") {
 		switch strings.TrimSpace(p) {

@@ -3,6 +3,7 @@ package hive
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/millrace/millrace/connectors/conntest"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/storage/vfs"
 )
 
@@ -225,5 +227,150 @@ func TestReplaceNeedsTheMetastore(t *testing.T) {
 	w := newWorld()
 	if mode, why := w.conn.ReplaceMode(w.table(map[string]string{keyPolicy: "success-file"})); mode != connector.ReplaceNever || !strings.Contains(why, "needs 'metastore'") {
 		t.Errorf("%v %s", mode, why)
+	}
+}
+
+// merging are the options of the tests of merged files.
+var merging = map[string]string{keyMerge: "true"}
+
+// dataFiles are the names of a directory's data files.
+func dataFiles(t testing.TB, fsys vfs.FS, dir string) int {
+	t.Helper()
+	n, _ := dirBytes(t, fsys, dir)
+	return int(n)
+}
+
+// TestSmallFilesAreMergedBeforeTheAnnouncement: one file where the metastore points,
+// the files themselves stay for those who read the directory; late rows are merged,
+// too, and all artefacts stay published.
+func TestSmallFilesAreMergedBeforeTheAnnouncement(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld()
+	s, err := w.conn.OpenSink(ctx, w.table(merging), conntest.OwnerOf(1, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var as []connector.Artifact
+	add := func(epoch uint64, first int64, n int) {
+		t.Helper()
+		more := sealed(t, s, epoch, false, oneDay(first, n))
+		noErrors(t, s.Publish(ctx, more)...)
+		as = append(as, more...)
+	}
+	for i := range 3 {
+		add(uint64(i+1), int64(i)*10, 10)
+	}
+	check := func(version string, rows int) {
+		t.Helper()
+		for range 2 {
+			announce(t, s, day)
+			ids := tableRows(t, w, w.table(merging))
+			slices.Sort(ids)
+			if len(ids) != rows || len(slices.Compact(ids)) != rows {
+				t.Fatalf("%d rows, want %d", len(ids), rows)
+			}
+			loc := strings.TrimPrefix(w.fake.parts["t"][day].Storage.Location, "file:")
+			if n := dataFiles(t, w.mem, loc); n != 1 || !strings.HasPrefix(loc, "/warehouse/t/.versions/"+day+"/"+version+"-") {
+				t.Fatalf("%d files at %s", n, loc)
+			}
+			if p := w.fake.params("t", day); p["numFiles"] != "1" || p["numRows"] != fmt.Sprint(rows) {
+				t.Fatalf("the metastore has %v", p)
+			}
+		}
+		for range 2 {
+			if out, err := s.Resolve(ctx, as); err != nil || slices.ContainsFunc(out, func(o connector.Outcome) bool { return o != connector.Published }) {
+				t.Fatalf("outcomes %v %v", out, err)
+			}
+		}
+	}
+	check("c1", 30)
+	if n := dataFiles(t, w.mem, "/warehouse/t/"+day); n != 3 {
+		t.Errorf("%d files in the partition's own directory, want 3", n)
+	}
+	add(4, 30, 5)
+	check("c2", 35)
+	// All that was merged is removed after its time, and is published nevertheless.
+	s.(*Sink).clock = func() time.Time { return time.Now().Add(25 * time.Hour) }
+	check("c2", 35)
+	if n := dataFiles(t, w.mem, "/warehouse/t/"+day); n != 0 {
+		t.Errorf("%d files in the partition's own directory, want none", n)
+	}
+	if err := s.Discard(ctx, as); err == nil {
+		t.Error("merged rows were discarded")
+	}
+	// Replacing goes on from there.
+	replaceDay(t, s, 5, 1, 100, 2)
+	if n := len(tableRows(t, w, w.table(merging))); n != 2 {
+		t.Errorf("%d rows after a replacement, want 2", n)
+	}
+}
+
+// TestLateRowsRewriteTheirPartition: the first announcement leaves the files, late
+// rows make one of all.
+func TestLateRowsRewriteTheirPartition(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld()
+	table := w.table(map[string]string{keyLate: lateRewrite})
+	s, err := w.conn.OpenSink(ctx, table, conntest.OwnerOf(1, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for i := range 2 {
+		noErrors(t, s.Publish(ctx, sealed(t, s, uint64(i+1), false, oneDay(int64(i)*10, 10)))...)
+	}
+	// Files are merged when a partition is announced again; the first time it is not
+	// there yet.
+	announce(t, s, day)
+	if loc := w.fake.parts["t"][day].Storage.Location; loc != "file:/warehouse/t/"+day {
+		t.Fatalf("announced at %s", loc)
+	}
+	noErrors(t, s.Publish(ctx, sealed(t, s, 3, false, oneDay(20, 1)))...)
+	announce(t, s, day)
+	loc := strings.TrimPrefix(w.fake.parts["t"][day].Storage.Location, "file:")
+	if n := len(tableRows(t, w, table)); n != 21 || dataFiles(t, w.mem, loc) != 1 {
+		t.Errorf("%d rows in %d files at %s, want 21 in 1", n, dataFiles(t, w.mem, loc), loc)
+	}
+}
+
+// TestFilesOfOthersAreNotMerged: they may hold columns that the job does not know.
+func TestFilesOfOthersAreNotMerged(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld()
+	more := append(cols("id", types.NewBigInt(), "extra", types.NewInt()), cols("dt", types.NewString())...)
+	s, err := w.conn.OpenSink(ctx, w.tableOf(more, []int{2}, nil), conntest.OwnerOf(1, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := new(batch.Batch)
+	b.Reset(&batch.Schema{Fields: []types.Field{more[0].Field, more[1].Field, more[2].Field}})
+	for i := range b.Cols {
+		b.Cols[i].Reset(b.Schema.Fields[i].Type, 1)
+	}
+	b.Cols[2].Data, b.Cols[2].Offsets, b.Len = []byte("2024-05-01"), []int32{0, 10}, 1
+	noErrors(t, s.Publish(ctx, sealed(t, s, 1, false, b))...)
+	s.Close()
+	s, err = w.conn.OpenSink(ctx, w.tableOf(append(cols("id", types.NewBigInt()), more[2]), []int{1}, merging), conntest.OwnerOf(1, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	b = new(batch.Batch)
+	b.Reset(&batch.Schema{Fields: []types.Field{more[0].Field, more[2].Field}})
+	for i := range b.Cols {
+		b.Cols[i].Reset(b.Schema.Fields[i].Type, 1)
+	}
+	b.Cols[1].Data, b.Cols[1].Offsets, b.Len = []byte("2024-05-01"), []int32{0, 10}, 1
+	noErrors(t, s.Publish(ctx, sealed(t, s, 2, false, b))...)
+	announce(t, s, day)
+	if loc := w.fake.parts["t"][day].Storage.Location; loc != "file:/warehouse/t/"+day {
+		t.Errorf("announced at %s", loc)
+	}
+	if p := w.fake.params("t", day); p["numFiles"] != "2" {
+		t.Errorf("the metastore has %v", p)
+	}
+	if names, err := w.mem.List("/warehouse/t/.versions/" + day); err != nil || len(names) != 0 {
+		t.Errorf("left behind: %v %v", names, err)
 	}
 }

@@ -22,13 +22,23 @@ func overwrittenBySpark(t *testing.T, h *warehouse) {
 	w.produce("src", values...)
 	run := func(insert, where string) {
 		t.Helper()
+		merged := ""
+		if insert == "INSERT INTO" {
+			merged = "INSERT INTO over_m SELECT n, s FROM src WHERE " + where + ";\n"
+		}
 		job := w.file("over.sql", "SET 'pipeline.name' = 'over'; SET 'execution.runtime-mode' = 'batch';\n"+
 			"CREATE TABLE src (n BIGINT, s STRING) WITH ('connector' = 'log', 'topic' = 'src', 'scan.startup.mode' = 'earliest-offset', 'scan.bounded.mode' = 'latest-offset', 'format' = 'json');\n"+
 			"CREATE TABLE over_p (n BIGINT, dt STRING) PARTITIONED BY (dt) WITH ('connector' = 'hive', 'hive.metastore.uris' = '"+h.URI+"', 'sink.create-table' = 'true', 'path' = '"+w.lake+"/over_p',\n"+
 			"  'sink.partition-commit.policy.kind' = 'metastore,success-file');\n"+
 			"CREATE TABLE over_t (n BIGINT) WITH ('connector' = 'hive', 'hive.metastore.uris' = '"+h.URI+"', 'sink.create-table' = 'true', 'path' = '"+w.lake+"/over_t');\n"+
-			fmt.Sprintf("%s over_p SELECT n, s FROM src WHERE %s;\n%s over_t SELECT n FROM src WHERE %s;\n", insert, where, insert, where))
-		w.run("run", job, "--fresh", "--progress", "none").must(t, 0)
+			"CREATE TABLE over_m (n BIGINT, dt STRING) PARTITIONED BY (dt) WITH ('connector' = 'hive', 'hive.metastore.uris' = '"+h.URI+"', 'sink.create-table' = 'true', 'path' = '"+w.lake+"/over_m',\n"+
+			"  'sink.partition-commit.policy.kind' = 'metastore', 'auto-compaction' = 'true');\n"+
+			merged+fmt.Sprintf("%s over_p SELECT n, s FROM src WHERE %s;\n%s over_t SELECT n FROM src WHERE %s;\n", insert, where, insert, where))
+		args := []string{"run", job, "--fresh", "--progress", "none"}
+		if insert == "INSERT INTO" {
+			args = append(args, "--append")
+		}
+		w.run(args...).must(t, 0)
 	}
 	want := func(what, p, all string) {
 		t.Helper()
@@ -45,14 +55,18 @@ func overwrittenBySpark(t *testing.T, h *warehouse) {
 	run("INSERT INTO", "n < 40")
 	want("appended", "[[p0 10 180] [p1 10 190] [p2 10 200] [p3 10 210]]", "[[40 780]]")
 	run("INSERT OVERWRITE", "n >= 90 AND s <> 'p3'")
-	want("overwritten", "[[p0 2 188] [p1 3 279] [p2 3 282] [p3 10 210]]", "[[8 749]]")
+	want("overwritten", "[[p0 2 188] [p1 2 190] [p2 3 282] [p3 10 210]]", "[[7 660]]")
 	run("INSERT OVERWRITE", "n = 4")
-	want("overwritten again", "[[p0 1 4] [p1 3 279] [p2 3 282] [p3 10 210]]", "[[1 4]]")
+	want("overwritten again", "[[p0 1 4] [p1 2 190] [p2 3 282] [p3 10 210]]", "[[1 4]]")
 	run("INSERT INTO", "n = 5 OR n = 8")
-	want("appended to", "[[p0 2 12] [p1 4 284] [p2 3 282] [p3 10 210]]", "[[3 17]]")
+	want("appended to", "[[p0 2 12] [p1 3 195] [p2 3 282] [p3 10 210]]", "[[3 17]]")
+	// Two runs have appended to it, each in files of its own.
+	if got, p := fmt.Sprint(h.query(t, "SELECT dt, count(*), sum(n), count(DISTINCT input_file_name()) FROM over_m GROUP BY dt ORDER BY dt")), "[[p0 11 188 1] [p1 11 195 1] [p2 10 200 1] [p3 10 210 1]]"; got != p {
+		t.Errorf("merged: Spark reads %s, want %s", got, p)
+	}
 	// Hive's own reader, which Spark has aboard.
 	h.query(t, "SET spark.sql.hive.convertMetastoreParquet = false")
-	want("by Hive's reader", "[[p0 2 12] [p1 4 284] [p2 3 282] [p3 10 210]]", "[[3 17]]")
+	want("by Hive's reader", "[[p0 2 12] [p1 3 195] [p2 3 282] [p3 10 210]]", "[[3 17]]")
 	h.query(t, "SET spark.sql.hive.convertMetastoreParquet = true")
 	// By their own directories no version is seen; that of p3 was never replaced.
 	natural, err := filepath.Glob(filepath.Join(w.lake, "over_p", "dt=*", "*.parquet"))
