@@ -8,27 +8,31 @@ import (
 	"github.com/millrace/millrace/connectors/filesystem"
 )
 
+// maxCollected bounds how many partitions are looked at in one go: whoever announces
+// waits for it.
+const maxCollected = 20
+
 // garbage is the table partitions that may have contents which are not theirs any
-// more.
+// more, with the time before which there is nothing to remove.
 type garbage struct {
 	mu sync.Mutex
-	// all: what earlier processes left has not been listed yet.
+	// all: what earlier processes left has been listed.
 	all   bool
-	parts map[string]bool
+	parts map[string]time.Time
 }
 
-func (g *garbage) add(tablePartition string) {
+func (g *garbage) add(tablePartition string, due time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.parts == nil {
-		g.parts = map[string]bool{}
+		g.parts = map[string]time.Time{}
 	}
-	g.parts[tablePartition] = true
+	g.parts[tablePartition] = due
 }
 
-// take gives the partitions and forgets them; list gives those of earlier
+// take gives partitions that are due and forgets them; list gives those of earlier
 // processes, once.
-func (g *garbage) take(list func() ([]string, error)) ([]string, error) {
+func (g *garbage) take(now time.Time, list func() ([]string, error)) ([]string, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.all {
@@ -38,76 +42,95 @@ func (g *garbage) take(list func() ([]string, error)) ([]string, error) {
 		}
 		g.all = true
 		if g.parts == nil {
-			g.parts = map[string]bool{}
+			g.parts = map[string]time.Time{}
 		}
 		for _, p := range parts {
-			g.parts[p] = true
+			if _, ok := g.parts[p]; !ok {
+				g.parts[p] = now
+			}
 		}
 	}
-	out := make([]string, 0, len(g.parts))
-	for p := range g.parts {
-		out = append(out, p)
+	var out []string
+	for p, due := range g.parts {
+		if len(out) < maxCollected && !due.After(now) {
+			out = append(out, p)
+			delete(g.parts, p)
+		}
 	}
-	clear(g.parts)
 	return out, nil
 }
 
 // collect removes contents that were replaced longer ago than readers may need
 // them. A failure costs space until the next time.
 func (s *Sink) collect(ctx context.Context) {
-	parts, err := s.garbage.take(func() ([]string, error) { return s.VersionedPartitions(ctx) })
+	now := s.now()
+	parts, err := s.garbage.take(now, func() ([]string, error) { return s.VersionedPartitions(ctx) })
 	if err != nil {
 		return
 	}
 	for _, p := range parts {
-		if done, err := s.collectPartition(ctx, p); err != nil || !done {
-			s.garbage.add(p)
+		due, err := s.collectPartition(ctx, p, now)
+		if err != nil {
+			due = now.Add(time.Hour)
+		}
+		if !due.IsZero() {
+			s.garbage.add(p, due)
 		}
 	}
 }
 
-// collectPartition removes what is old enough; done: nothing is left to remove.
-func (s *Sink) collectPartition(ctx context.Context, tablePartition string) (done bool, err error) {
+// collectPartition removes what is old enough, and says when there may be more;
+// zero: nothing is left to remove.
+func (s *Sink) collectPartition(ctx context.Context, tablePartition string, now time.Time) (due time.Time, err error) {
 	versions, err := s.Versions(ctx, tablePartition)
 	if err != nil || len(versions) == 0 {
-		return err == nil, err
+		return due, err
+	}
+	expiry := func(v filesystem.VersionInfo) time.Time { return v.Made.Add(s.opts.retention) }
+	first := expiry(versions[0])
+	for _, v := range versions {
+		if e := expiry(v); e.Before(first) {
+			first = e
+		}
+	}
+	if first.After(now) {
+		return first, nil
 	}
 	at, err := s.entry(ctx, tablePartition)
 	if err != nil {
-		return false, err
+		return due, err
 	}
 	cur, ok := s.version(at.location())
-	var now filesystem.VersionInfo // of the partition's own directory: content 0, made long ago
+	var present filesystem.VersionInfo // of the partition's own directory: content 0, made long ago
 	for _, v := range versions {
 		if v.Version == cur {
-			now = v
+			present = v
 		}
 	}
-	if ok && now.Name == "" {
-		return true, nil
+	if ok && present.Name == "" {
+		return due, nil
 	}
-	old := func(v filesystem.VersionInfo) bool { return s.now().Sub(v.Made) > s.opts.retention }
-	if !old(now) {
-		return false, nil
+	// What the present content replaced is of use as long as that is young.
+	if e := expiry(present); e.After(now) {
+		return e, nil
 	}
-	done = true
 	for _, v := range versions {
-		newer := v.Record.Job == s.owner.Job.String() && v.Record.Content > now.Record.Content
+		newer := v.Record.Job == s.owner.Job.String() && v.Record.Content > present.Record.Content
 		switch {
 		case v.Version == cur:
-		case newer || !old(v):
+		case newer || expiry(v).After(now):
 			// A replacement that a crash cut short may still be completed.
-			done = false
+			due = now.Add(s.opts.retention)
 		default:
 			if err := s.RemoveVersion(v.Version); err != nil {
-				return false, err
+				return due, err
 			}
 		}
 	}
 	if !ok {
-		return done, nil
+		return due, nil
 	}
-	return done, s.RemoveReplaced(cur)
+	return due, s.RemoveReplaced(cur)
 }
 
 func (s *Sink) now() time.Time {

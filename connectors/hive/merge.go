@@ -74,6 +74,6 @@ func (s *Sink) merge(ctx context.Context, p *announcement) error {
 	}
 	p.version = v
 	p.files, err = s.Inventory(ctx, v.Dir(), s.known)
-	s.garbage.add(p.name)
+	s.garbage.add(p.name, s.now().Add(s.opts.retention))
 	return err
 }

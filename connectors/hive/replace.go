@@ -93,7 +93,7 @@ func (s *Sink) replace(ctx context.Context, r connector.Replacement) error {
 	if err := s.point(ctx, at, v, contentOf(s.owner.Job, r.Version)); err != nil {
 		return err
 	}
-	s.garbage.add(r.TablePartition)
+	s.garbage.add(r.TablePartition, s.now().Add(s.opts.retention))
 	s.collect(ctx)
 	return nil
 }

@@ -120,6 +120,10 @@ func (s *Sink) open(ctx context.Context, c *Connector, t *connector.Table) error
 // takeAppended moves rows that were appended to a table without partitions into the
 // version that it points to.
 func (s *Sink) takeAppended(ctx context.Context) error {
+	if len(s.schema.keys) > 0 {
+		// Announcements do it; publishing does not wait for them.
+		return nil
+	}
 	s.announcing.Lock()
 	defer s.announcing.Unlock()
 	if s.whole.Name == "" {
