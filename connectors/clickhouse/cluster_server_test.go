@@ -166,6 +166,7 @@ func TestReplicatedOldServer(t *testing.T) {
 		f.wantOn(pair[0], 103_000)
 		f.wantOn(pair[1], 103_000)
 	})
+	t.Run("read", func(t *testing.T) { readOld(t, pair) })
 	t.Run("replace", func(t *testing.T) { replicatedReplace(t, pair) })
 	t.Run("two shards", func(t *testing.T) { twoShards(t, c) })
 	t.Run("ZooKeeper is lost", func(t *testing.T) {
@@ -244,5 +245,34 @@ func twoShards(t *testing.T, c *services.ClickHouseCluster) {
 				t.Errorf("a replica has rows, numbers and sum %s, the server would have put %s there", got, want)
 			}
 		}
+	}
+}
+
+// readOld reads and looks up a replicated table, by either replica.
+func readOld(t *testing.T, pair [2]*services.ClickHouseReplica) {
+	for _, r := range pair {
+		askOld(t, r, "CREATE TABLE readold (n Int64, s Nullable(String), d Decimal(9, 2), at DateTime('Europe/Berlin')) ENGINE = ReplicatedMergeTree('/t/{shard}/readold', '{replica}') PARTITION BY n %% 2 ORDER BY n")
+	}
+	askOld(t, pair[0], "INSERT INTO readold SELECT toInt64(number), if(number %% 3 = 0, NULL, toString(number)), toDecimal32(number, 2) / 4, toDateTime('2024-05-01 10:00:00', 'Europe/Berlin') FROM numbers(1000)")
+	askOld(t, pair[1], "SYSTEM SYNC REPLICA readold")
+	table := &connector.Table{Columns: []connector.Column{field("n", types.NewBigInt()), field("s", types.NewString()), field("d", types.NewDecimal(9, 2)), field("at", types.NewTimestampLTZ(0))}}
+	for _, hosts := range []string{pair[0].Addr() + "," + pair[1].Addr(), pair[1].Addr()} {
+		b := readTable(t, table, map[string]string{"table-name": "readold", "url": "clickhouse://" + hosts, keyRangeColumn: "n", keyRanges: "2"}, nil)
+		wantKeys(t, b, func(int64) bool { return true })
+		for i := range b.Len {
+			n := b.Cols[0].I64[i]
+			if d, at := b.Cols[2].Text(i), b.Cols[3].Text(i); b.Cols[1].IsNull(i) != (n%3 == 0) || d != types.FormatDecimal(types.DecimalFromInt64(n*25), 2) || !strings.HasPrefix(at, "2024-05-01 08:00:00") {
+				t.Fatalf("row %d: %s, %s, %s", n, b.Cols[1].Text(i), d, at)
+			}
+		}
+	}
+	c := New(vfs.NewOS(), "")
+	l, err := c.OpenLookup(context.Background(), tableOf(t, c, table.Columns, nil, map[string]string{"table-name": "readold", "url": pair[1].URL()}), []int{0, 2}, []int{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if got := found(t, l, vec(t, types.NewBigInt(), 4, 5, 5000), vec(t, types.NewDecimal(9, 2), "1.00", "1.00", "0.00")); fmt.Sprint(got) != "[[4] [] []]" {
+		t.Errorf("found %q", got)
 	}
 }

@@ -150,7 +150,7 @@ func (k *partitionKey) check() error {
 	bytes := t.IsString() || t.IsBinary()
 	switch k.fn {
 	case keyValue:
-		if bytes || t.IsInteger() || t.Kind == types.Boolean || t.Kind == types.Date {
+		if bytes || t.IsInteger() || t.Kind == types.Boolean || t.Kind == types.Date || t.IsTimestamp() {
 			return nil
 		}
 	case keyModulo, keyDivide:
@@ -234,6 +234,8 @@ func (k *partitionKey) appendName(dst []byte, text []byte, x int64) []byte {
 		return strconv.AppendQuote(dst, string(text))
 	case k.fn == keyDay, k.fn == keyWeek, k.fn == keyValue && k.col.sql.Kind == types.Date:
 		return types.AppendDate(dst, x)
+	case k.fn == keyValue && k.col.sql.IsTimestamp():
+		return types.AppendTimestamp(dst, x, k.col.sql, ' ')
 	case k.fn == keyHour:
 		hour := x >> 20
 		dst = types.AppendDate(dst, types.FloorDiv(hour, 24))

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -174,18 +173,13 @@ func (s *sink) nameOf(ctx context.Context, partition string) (string, error) {
 			b.Cols = append(b.Cols, batch.Vec{})
 		}
 	}
-	answer, err := s.server.query(ctx, "SELECT "+inColumns(cols)+" FROM "+s.server.name()+" WHERE startsWith(_part, "+quoteText(partition+"_")+") LIMIT 1")
-	if err != nil {
-		return "", err
-	}
-	defer answer.close()
 	vecs := make([]batch.Vec, len(cols))
-	n, err := answer.next(cols, vecs)
-	if err == io.EOF || err == nil && n != 1 {
-		return "", fmt.Errorf("partition %s of %s has no rows any more", partition, s.location())
-	}
+	n, err := s.server.firstRow(ctx, "SELECT "+inColumns(cols)+" FROM "+s.server.name()+" WHERE startsWith(_part, "+quoteText(partition+"_")+")", cols, vecs)
 	if err != nil {
 		return "", err
+	}
+	if n == 0 {
+		return "", fmt.Errorf("partition %s of %s has no rows any more", partition, s.location())
 	}
 	for i, place := range at {
 		b.Cols[place] = vecs[i]

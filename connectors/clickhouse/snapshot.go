@@ -188,6 +188,11 @@ func (s *Source) list(ctx context.Context) ([]rangeOf, error) {
 		}
 		var out []rangeOf
 		for _, snap := range snapshots(parts) {
+			if wanted, err := s.isWanted(ctx, &snap, parts); err != nil {
+				return nil, err
+			} else if !wanted {
+				continue
+			}
 			ranges, err := s.ranges(ctx, snap, parts)
 			if err != nil {
 				return nil, err

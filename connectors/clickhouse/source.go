@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/types"
 )
@@ -21,6 +22,8 @@ type Source struct {
 	opts   scanOptions
 	// order is the ORDER BY of every range.
 	order string
+	// wanted tells the partitions that are read; nil: all.
+	wanted connector.PartitionFilter
 	// unsignedRange: the column of the ranges has no sign.
 	unsignedRange bool
 
@@ -48,6 +51,7 @@ func scanOptionsOf(v connector.Values) scanOptions {
 var (
 	_ connector.SourceConnector = (*Connector)(nil)
 	_ connector.Source          = (*Source)(nil)
+	_ connector.PartitionPruner = (*Source)(nil)
 )
 
 // OpenSource implements connector.SourceConnector.
@@ -90,6 +94,9 @@ func (s *Source) prepare(ctx context.Context) error {
 	if err := s.checkRangeColumn(); err != nil {
 		return err
 	}
+	if err := s.checkPartitionedBy(); err != nil {
+		return err
+	}
 	s.order = s.orderBy()
 	return nil
 }
@@ -127,6 +134,54 @@ func (s *server) selectedColumn(col *connector.Column, d *definition) (*readColu
 		return nil, errors.New("it is EPHEMERAL and cannot be read")
 	}
 	return selectColumn(col.Name, col.Type, have.typ, s.timeZone)
+}
+
+// checkPartitionedBy compares PARTITIONED BY, where it is given, with the table's own
+// key: whole partitions are left out by it.
+func (s *Source) checkPartitionedBy() error {
+	keys := s.table.PartitionKeys
+	if len(keys) == 0 {
+		return nil
+	}
+	text := strings.TrimPrefix(s.def.partitionKey, "tuple")
+	if strings.HasPrefix(text, "(") && strings.HasSuffix(text, ")") {
+		text = text[1 : len(text)-1]
+	}
+	own := splitTop(text)
+	same := len(own) == len(keys)
+	for i := range keys {
+		same = same && strings.Trim(strings.TrimSpace(own[i]), "`") == s.table.Columns[keys[i]].Name
+	}
+	if !same {
+		return fmt.Errorf("PARTITIONED BY names other columns than the table's own partition key, which is %q; leave it out", s.def.partitionKey)
+	}
+	return nil
+}
+
+// Prune implements connector.PartitionPruner.
+func (s *Source) Prune(f connector.PartitionFilter) { s.wanted = f }
+
+// isWanted asks the filter about a partition, by one of its rows.
+func (s *Source) isWanted(ctx context.Context, snap *snapshot, parts []part) (bool, error) {
+	if s.wanted == nil || len(s.table.PartitionKeys) == 0 {
+		return true, nil
+	}
+	names, err := snap.cover(parts)
+	if err != nil {
+		return false, err
+	}
+	cols, err := s.server.selected(s.table, s.def, s.table.PartitionKeys)
+	if err != nil {
+		return false, err
+	}
+	b := &batch.Batch{}
+	b.Reset(s.table.Schema(s.table.PartitionKeys))
+	n, err := s.server.firstRow(ctx, "SELECT "+inColumns(cols)+" FROM "+s.server.name()+" WHERE "+inParts(names), cols, b.Cols)
+	if err != nil || n == 0 {
+		return true, err // merged meanwhile, or emptied: the listing finds out
+	}
+	b.Len = 1
+	return s.wanted.Wanted(b), nil
 }
 
 func (s *Source) checkRangeColumn() error {

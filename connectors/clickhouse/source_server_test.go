@@ -369,3 +369,42 @@ func TestReadValuesThatDoNotFit(t *testing.T) {
 		t.Errorf("a table without parts: %v", err)
 	}
 }
+
+// daysOf wants the partitions of some days.
+type daysOf []string
+
+func (d daysOf) String() string { return fmt.Sprint([]string(d)) }
+
+func (d daysOf) Wanted(b *batch.Batch) bool { return slices.Contains(d, b.Cols[0].Text(0)) }
+
+// Partitions that the query does not ask for are not listed.
+func TestReadPruned(t *testing.T) {
+	table := fill1000(t, dayTable)
+	c := New(vfs.NewOS(), "")
+	by := func(column int) *connector.Table {
+		return tableOf(t, c, table.Columns, []int{column}, map[string]string{"table-name": table.Name})
+	}
+	opened, err := c.OpenSource(context.Background(), by(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	s := opened.(*Source)
+	s.Prune(daysOf{"2024-05-02"})
+	parts, err := s.Partitions(context.Background())
+	if err != nil || len(parts) != 1 || !strings.HasSuffix(parts[0].Topic, "/20240502") {
+		t.Fatalf("%v, %v", parts, err)
+	}
+	from, err := s.Start(context.Background(), parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _, err := readFrom(t, s, from, nil, 1<<30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantKeys(t, b, func(k int64) bool { return k%2 == 1 })
+	if _, err := c.OpenSource(context.Background(), by(2)); err == nil || !strings.Contains(err.Error(), "PARTITIONED BY") {
+		t.Errorf("another partition key: %v", err)
+	}
+}

@@ -55,6 +55,20 @@ func (s *server) query(ctx context.Context, text string) (blocks, error) {
 	return nil, errors.Join(errs...)
 }
 
+// firstRow reads one row of a query into vecs, and gives how many there were: 0 or 1.
+func (s *server) firstRow(ctx context.Context, text string, cols []*readColumn, vecs []batch.Vec) (int, error) {
+	answer, err := s.query(ctx, text+" LIMIT 1")
+	if err != nil {
+		return 0, err
+	}
+	defer answer.close()
+	n, err := answer.next(cols, vecs)
+	if err == io.EOF {
+		return 0, nil
+	}
+	return n, err
+}
+
 // wireConn is a connection for one query.
 type wireConn struct {
 	conn       net.Conn
