@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/millrace/millrace/connectors/fullcache"
 	"github.com/millrace/millrace/connectors/partialcache"
@@ -51,6 +52,8 @@ type lookup struct {
 	// not asked for.
 	names  []string
 	checks []*column
+	// free are columns that no load uses now.
+	free sync.Pool
 }
 
 func (l *lookup) bind(ctx context.Context, keys, columns []int) error {
@@ -80,7 +83,8 @@ func (l *lookup) bind(ctx context.Context, keys, columns []int) error {
 	for _, c := range columns {
 		l.columns = append(l.columns, slices.Index(l.read, c))
 	}
-	_, err = l.server.selected(l.table, d, l.read)
+	cols, err := l.server.selected(l.table, d, l.read)
+	l.free.Put(&cols)
 	return err
 }
 
@@ -123,10 +127,11 @@ const (
 
 // load looks keys up at the server.
 func (l *lookup) load(ctx context.Context, keys *connector.LookupKeys) (*fullcache.Table, error) {
-	cols, err := l.server.selected(l.table, l.def, l.read)
+	cols, err := l.columnsOf()
 	if err != nil {
 		return nil, err
 	}
+	defer l.free.Put(&cols)
 	build := fullcache.NewBuilder(l.table.Name, l.table.Schema(l.read), l.keys, l.columns, 0)
 	head := "SELECT " + inColumns(cols) + " FROM " + l.server.name() + " WHERE "
 	if l.filter != "" {
@@ -140,6 +145,14 @@ func (l *lookup) load(ctx context.Context, keys *connector.LookupKeys) (*fullcac
 		rest = rest[n:]
 	}
 	return build.Table(), nil
+}
+
+// columnsOf are the columns of a query, which belong to one load at a time.
+func (l *lookup) columnsOf() ([]*readColumn, error) {
+	if cols, ok := l.free.Get().(*[]*readColumn); ok {
+		return *cols, nil
+	}
+	return l.server.selected(l.table, l.def, l.read)
 }
 
 // condition is the query of the first of some keys, and their number.

@@ -183,7 +183,14 @@ func (s *sink) stands(ctx context.Context, have *record, want uint64) (connector
 		if v == nil {
 			continue
 		}
-		seen, err := s.seen(ctx, v.Partition)
+		partition, err := v.Partition, error(nil)
+		if partition == "" {
+			// Nothing was there; somebody may have written rows since.
+			if partition, err = s.partitionNamed(ctx, have.Name); err != nil {
+				return connector.Unknown, err
+			}
+		}
+		seen, err := s.seen(ctx, partition)
 		if err != nil {
 			return connector.Unknown, err
 		}

@@ -31,7 +31,7 @@ func SpecOptions() []connector.Option {
 		{Key: KeyAfterAccess, Type: connector.OptDuration, Doc: "How long rows are kept since they were last used."},
 		{Key: KeyAfterWrite, Type: connector.OptDuration, Doc: "How long rows are kept since they were read: rows are at most this old."},
 		{Key: KeyMissing, Type: connector.OptBool, Default: "true", Doc: "Keep that a key has no rows."},
-		{Key: KeyMaxRows, Type: connector.OptInt, Min: 1, Max: 1 << 40, Doc: "How many rows are kept; the key that was used the longest time ago leaves first. `PARTIAL` needs it, or one of the times."},
+		{Key: KeyMaxRows, Type: connector.OptInt, Min: 1, Max: 1 << 40, Doc: "How many rows are kept; the key that was used the longest time ago leaves first. `PARTIAL` needs it, or one of the times; with a time alone it is 1,048,576."},
 	}
 }
 
