@@ -8,6 +8,7 @@ VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 
 LDFLAGS     := -s -w -X main.version=$(VERSION)
 BIN         := bin/millrace
 FUZZTIME    ?= 10s
+LONGFUZZ    ?= 1h
 EVENTS      ?= 20000
 
 export CGO_ENABLED = 0
@@ -35,6 +36,7 @@ test-services: build ## tests against readers and servers that are not ours
 
 torture: build ## the long runs: hundreds of kills, every bit flipped, hours of fuzz
 	MILLRACE_TORTURE=1 $(GO) test -timeout 0 -count=1 -v -run 'Torture|Kill|Flip|Flood' ./...
+	$(GO) test -run '^$$' -fuzz '^FuzzRequest$$' -fuzztime $(LONGFUZZ) ./storage/kafkaproto
 
 oracle: ## ask the real Flink (needs a JDK 17 and Maven) and store its answers beside the SQL tests
 	MILLRACE_ORACLE_RENEW=1 $(GO) test -count=1 -timeout 30m -v -tags services -p 1 -run TestStoredAnswersAreFlinks ./sql/flinktest/ ./examples/nexmark/

@@ -27,6 +27,10 @@ func (c *call) deleteGroup(name string) int16 {
 	gs.mu.Lock()
 	g := gs.byName[name]
 	busy := g != nil && (len(g.members) > 0 || g.state != groupEmpty)
+	idle := g != nil && !busy && g.generation > 0
+	if idle && !subscribedByJob(store, name) {
+		delete(gs.byName, name)
+	}
 	if cg := gs.consumer[name]; cg != nil {
 		if busy = len(cg.members) > 0; !busy {
 			delete(gs.consumer, name)
@@ -37,6 +41,9 @@ func (c *call) deleteGroup(name string) int16 {
 	case busy || subscribedByJob(store, name):
 		return codeNonEmptyGroup
 	case !slices.Contains(store.Groups(), name):
+		if idle {
+			return codeNone
+		}
 		return codeGroupNotFound
 	}
 	return commitCode(store.DeleteGroup(context.Background(), name))

@@ -225,6 +225,44 @@ func TestGroupErrors(t *testing.T) {
 	}
 }
 
+// TestEmptyGroupStays: a group whose last member has left, and that has no positions,
+// is listed as empty and can be deleted, once.
+func TestEmptyGroupStays(t *testing.T) {
+	r := start(t, kafkaproto.Options{InitialRebalanceDelay: -1})
+	c := r.dial(t)
+	id := ask[*kmsg.JoinGroupResponse](t, c, joinRequest("g", "", nil, "range"), 3).MemberID
+	remove := func() int16 {
+		req := kmsg.NewPtrDeleteGroupsRequest()
+		req.Groups = []string{"g"}
+		return ask[*kmsg.DeleteGroupsResponse](t, c, req, 2).Groups[0].ErrorCode
+	}
+	if got := remove(); got != 68 {
+		t.Errorf("deleting a group with a member: code %d, want 68", got)
+	}
+	leave := kmsg.NewPtrLeaveGroupRequest()
+	leave.Group, leave.MemberID = "g", id
+	if got := ask[*kmsg.LeaveGroupResponse](t, c, leave, 2); got.ErrorCode != 0 {
+		t.Fatalf("leaving: code %d", got.ErrorCode)
+	}
+	listed := ask[*kmsg.ListGroupsResponse](t, c, kmsg.NewPtrListGroupsRequest(), 4).Groups
+	if len(listed) != 1 || listed[0].Group != "g" || listed[0].GroupState != "Empty" {
+		t.Errorf("listed: %+v", listed)
+	}
+	if first, second := remove(), remove(); first != 0 || second != 69 {
+		t.Errorf("deleting it twice: codes %d and %d, want 0 and 69", first, second)
+	}
+	// A member that was only promised leaves nothing behind.
+	if got := ask[*kmsg.JoinGroupResponse](t, c, joinRequest("promised", "", nil, "range"), 4); got.ErrorCode != 79 {
+		t.Fatalf("joining: code %d, want 79", got.ErrorCode)
+	} else {
+		leave.Group, leave.MemberID = "promised", got.MemberID
+	}
+	ask[*kmsg.LeaveGroupResponse](t, c, leave, 2)
+	if got := ask[*kmsg.ListGroupsResponse](t, c, kmsg.NewPtrListGroupsRequest(), 4).Groups; len(got) != 0 {
+		t.Errorf("listed: %+v", got)
+	}
+}
+
 // TestStaticMemberReturns: a static member takes the place of its former self,
 // which is fenced.
 func TestStaticMemberReturns(t *testing.T) {

@@ -44,7 +44,7 @@ func (e *MembersError) Error() string {
 	return fmt.Sprintf("group %s has %d active members", e.Group, e.Members)
 }
 
-// Groups lists the groups that have members, or had some a moment ago, by name.
+// Groups lists the groups that have members, or had some a while ago, by name.
 // Groups that only have positions are known to the store alone.
 func (s *Server) Groups() []GroupInfo {
 	gs := s.groups

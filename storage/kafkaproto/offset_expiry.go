@@ -13,6 +13,9 @@ import (
 // topics that no member subscribes to when it has passed since the commit. The
 // group of a job keeps all.
 //
+// A group of the older protocol that has no members, and no positions, is forgotten
+// when this looks the next time.
+//
 // When the last member went is not kept over a restart: it counts as the start of
 // the server, so that nothing goes earlier than in Kafka.
 
@@ -31,6 +34,7 @@ func (s *Server) runExpiry() {
 		case <-s.ctx.Done():
 			return
 		case <-t.C:
+			s.groups.forgetIdle()
 			s.expireOffsets()
 		}
 	}

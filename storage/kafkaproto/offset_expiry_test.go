@@ -91,3 +91,31 @@ func TestOffsetsExpire(t *testing.T) {
 		t.Errorf("left behind: %v, %v", s.groups.emptied, store.Groups())
 	}
 }
+
+// Groups without members are forgotten by and by; one that has members stays.
+func TestIdleGroupsAreForgotten(t *testing.T) {
+	store, err := topiclog.Open(topiclog.Options{FS: vfs.NewMem(), Dir: "data", ReserveBytes: -1, RetentionInterval: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	s, err := New(Options{Store: store, InitialRebalanceDelay: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	join := func(group string) string {
+		m := &member{clientID: group, session: time.Hour, rebalance: time.Hour, protocols: []groupProtocol{{"range", nil}}}
+		return (<-s.groups.join(group, "t", m, false, false)).member
+	}
+	join("busy")
+	if code := s.groups.leave("left", join("left"), nil); code != codeNone {
+		t.Fatalf("leaving: code %d", code)
+	}
+	if n := len(s.groups.byName); n != 2 {
+		t.Fatalf("%d groups are known, want 2", n)
+	}
+	s.groups.forgetIdle()
+	if n := len(s.groups.byName); n != 1 || s.groups.byName["busy"] == nil {
+		t.Errorf("%d groups are known, want the one with a member", n)
+	}
+}

@@ -57,6 +57,7 @@ func (s *Server) options() []option {
 		nodeOption("broker.id", id, "-1", "number of the node", kmsg.ConfigTypeInt),
 		nodeOption("compression.type", topic["compression.type"], "producer", "compression of topics that do not say", kmsg.ConfigTypeString),
 		nodeOption("connections.max.idle.ms", num(s.opts.IdleTimeout.Milliseconds()), "600000", "a connection without requests is closed after this", kmsg.ConfigTypeLong),
+		nodeOption("connections.max.reauth.ms", num(s.opts.Security.MaxSession.Milliseconds()), "0", "a client logs in again after this; 0: never", kmsg.ConfigTypeLong),
 		nodeOption("default.replication.factor", "1", "1", "replicas of a topic that does not say", kmsg.ConfigTypeInt),
 		nodeOption("delete.topic.enable", "true", "true", "topics can be deleted", kmsg.ConfigTypeBoolean),
 		nodeOption("group.consumer.heartbeat.interval.ms", num(s.opts.ConsumerHeartbeat.Milliseconds()), "5000", "how often members of a consumer group say that they live", kmsg.ConfigTypeInt),

@@ -160,10 +160,10 @@ func TestAlterScramRefusals(t *testing.T) {
 		return kmsg.AlterUserSCRAMCredentialsRequestUpsertion{Name: user, Mechanism: mechanism, Iterations: iterations, Salt: []byte("salt"), SaltedPassword: make([]byte, size)}
 	}
 	req := kmsg.NewPtrAlterUserSCRAMCredentialsRequest()
-	req.Upsertions = []kmsg.AlterUserSCRAMCredentialsRequestUpsertion{up("few", 1, 4095, 32), up("many", 1, 16385, 32), up("short", 1, 4096, 31), up("other", 3, 4096, 32),
+	req.Upsertions = []kmsg.AlterUserSCRAMCredentialsRequestUpsertion{up("few", 1, 4095, 32), up("many", 1, 16385, 32), up("none", 1, 4096, 0), up("short", 1, 4096, 18), up("other", 3, 4096, 32),
 		up("", 1, 4096, 32), up("twice", 1, 4096, 32), up("twice", 1, 4096, 32), up("both", 1, 4096, 32), up("both", 2, 4096, 64)}
 	req.Deletions = []kmsg.AlterUserSCRAMCredentialsRequestDeletion{{Name: "nobody", Mechanism: 1}}
-	want := map[string]int16{"few": 93, "many": 93, "short": 93, "other": 33, "": 93, "twice": 92, "both": 0, "nobody": 91}
+	want := map[string]int16{"few": 93, "many": 93, "none": 93, "short": 0, "other": 33, "": 93, "twice": 92, "both": 0, "nobody": 91}
 	got := ask[*kmsg.AlterUserSCRAMCredentialsResponse](t, c, req, 0)
 	for _, u := range got.Results {
 		if u.ErrorCode != want[u.User] {
