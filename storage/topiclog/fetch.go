@@ -219,6 +219,10 @@ func (l *Lease) detachSmall(pool *bufferPool) {
 
 // readSegment fills the lease from a segment.
 func (s *Store) readSegment(l *Lease, r *segRef, id PartitionID, offset int64, maxBytes int) error {
+	// What is not in the write cache comes from the disk: readers of it wait here for
+	// each other, and the disk's queue stays short for appends.
+	s.cold <- struct{}{}
+	defer func() { <-s.cold }()
 	reader := s.segc.Reader(r.seg.path, segment.Meta{ID: r.seg.id, Kind: r.seg.kind})
 	buf := s.bufs.take(int(min(int64(maxBytes), max(r.bytes, 1<<minBufferBits))))
 	got, err := reader.ReadAt(buf.b[:min(len(buf.b), maxBytes)], uint64(id), offset)

@@ -81,6 +81,10 @@ type Options struct {
 	MaxOpenFiles int
 	// MaxIndexBytes bounds the segment indexes in memory; 0 means 64 MiB.
 	MaxIndexBytes int64
+	// ColdReads bounds the reads of segments for Fetch that go on at once: readers of
+	// old records wait for each other rather than make appends and readers of new
+	// ones wait, which the write cache serves; 0 means 2.
+	ColdReads int
 	// PoisonReleased overwrites memory that leases gave back, to find readers
 	// that use it afterwards.
 	PoisonReleased bool
@@ -138,6 +142,9 @@ func (o *Options) defaults() error {
 	if o.DirectBytes == 0 {
 		o.DirectBytes = 128 << 10
 	}
+	if o.ColdReads == 0 {
+		o.ColdReads = 2
+	}
 	set(&o.CacheBytes, 64<<20)
 	set(&o.ReserveBytes, 64<<20)
 	set(&o.JournalFileBytes, 4<<20)
@@ -175,6 +182,8 @@ func (o *Options) defaults() error {
 		return fmt.Errorf("log store options: Shards is %d, want 1 to 64", o.Shards)
 	case o.CacheBytes < 1<<20:
 		return fmt.Errorf("log store options: CacheBytes is %d, want at least 1 MiB", o.CacheBytes)
+	case o.ColdReads < 1:
+		return fmt.Errorf("log store options: ColdReads is %d, want at least 1", o.ColdReads)
 	case o.GroupBytes < 4096:
 		return fmt.Errorf("log store options: GroupBytes is %d, want at least 4096", o.GroupBytes)
 	}

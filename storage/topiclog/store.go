@@ -50,6 +50,7 @@ type Store struct {
 	ownPool blockPool
 	bufs    bufferPool
 	segc    *segment.Cache
+	cold    chan struct{} // a place in it is a read of a segment
 
 	// Set before any goroutine starts.
 	id        UUID
@@ -129,6 +130,7 @@ func newStore(o Options) *Store {
 		pool:    blockPool{size: blockBytes, poison: o.PoisonReleased},
 		ownPool: blockPool{size: ownBlockBytes, poison: o.PoisonReleased},
 		bufs:    bufferPool{poison: o.PoisonReleased},
+		cold:    make(chan struct{}, o.ColdReads),
 		segc:    segment.NewCache(vfs.NewUncached(o.FS), segment.CacheOptions{MaxOpenFiles: o.MaxOpenFiles, MaxIndexBytes: o.MaxIndexBytes}),
 		topics:  map[string]*topic{}, topicsByID: map[UUID]*topic{}, reserved: map[string]bool{},
 		subs: map[subKey]Subscription{}, holds: map[holdKey]Hold{},

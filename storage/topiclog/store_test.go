@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +19,55 @@ import (
 func small(fsys vfs.FS) topiclog.Options {
 	return topiclog.Options{FS: fsys, Dir: "data", CacheBytes: 1 << 20, JournalFileBytes: 64 << 10, JournalMaxBytes: 1 << 20,
 		ReserveBytes: -1, RetentionInterval: -1, PoisonReleased: true}
+}
+
+// Readers of old records wait for each other, and all get theirs.
+func TestColdReadsAreBounded(t *testing.T) {
+	ctx := context.Background()
+	mem := vfs.NewMem()
+	var now, most atomic.Int64
+	fsys := vfs.NewFault(mem, nil)
+	o := small(fsys)
+	o.ColdReads = 2
+	s := open(t, o)
+	tp, err := s.CreateTopic(ctx, topiclog.TopicSpec{Name: "t", Partitions: 8})
+	check(t, err)
+	for _, p := range tp.Partitions {
+		for i := range 20 {
+			_, err := s.Append(ctx, topiclog.AppendRequest{Partition: p.ID, Batches: batch(t, fmt.Sprint(i))})
+			check(t, err)
+		}
+	}
+	check(t, s.Flush(ctx))
+	gate := make(chan struct{})
+	var once sync.Once
+	fsys.SetInjector(vfs.InjectorFunc(func(op vfs.Op) error {
+		if op.Kind&vfs.OpRead == 0 || !strings.HasSuffix(op.Path, ".mrs") {
+			return nil
+		}
+		n := now.Add(1)
+		defer now.Add(-1)
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		}
+		if n == 2 { // both places are taken: what else comes must wait
+			once.Do(func() { close(gate) })
+		}
+		<-gate
+		return nil
+	}))
+	var wg sync.WaitGroup
+	for _, p := range tp.Partitions {
+		wg.Go(func() {
+			if got := len(readAll(t, s, p.ID, 0)); got != 20 {
+				t.Errorf("partition %d: %d records, want 20", p.Index, got)
+			}
+		})
+	}
+	wg.Wait()
+	if n := most.Load(); n != 2 {
+		t.Errorf("%d reads at once, want 2", n)
+	}
+	check(t, s.Close())
 }
 
 func open(t testing.TB, o topiclog.Options) *topiclog.Store {
