@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/millrace/millrace/storage/record"
@@ -21,53 +22,55 @@ func small(fsys vfs.FS) topiclog.Options {
 		ReserveBytes: -1, RetentionInterval: -1, PoisonReleased: true}
 }
 
-// Readers of old records wait for each other, and all get theirs.
+// Readers of old records wait for each other, those of new ones for nobody, and all
+// get theirs.
 func TestColdReadsAreBounded(t *testing.T) {
-	ctx := context.Background()
-	mem := vfs.NewMem()
-	var now, most atomic.Int64
-	fsys := vfs.NewFault(mem, nil)
-	o := small(fsys)
-	o.ColdReads = 2
-	s := open(t, o)
-	tp, err := s.CreateTopic(ctx, topiclog.TopicSpec{Name: "t", Partitions: 8})
-	check(t, err)
-	for _, p := range tp.Partitions {
-		for i := range 20 {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		fsys := vfs.NewFault(vfs.NewMem(), nil)
+		o := small(fsys)
+		o.ColdReads = 2
+		s := open(t, o)
+		tp, err := s.CreateTopic(ctx, topiclog.TopicSpec{Name: "t", Partitions: 8})
+		check(t, err)
+		for i, p := range tp.Partitions {
 			_, err := s.Append(ctx, topiclog.AppendRequest{Partition: p.ID, Batches: batch(t, fmt.Sprint(i))})
 			check(t, err)
+			check(t, s.Flush(ctx)) // a segment for each: opening one file is done by one reader
 		}
-	}
-	check(t, s.Flush(ctx))
-	gate := make(chan struct{})
-	var once sync.Once
-	fsys.SetInjector(vfs.InjectorFunc(func(op vfs.Op) error {
-		if op.Kind&vfs.OpRead == 0 || !strings.HasSuffix(op.Path, ".mrs") {
-			return nil
-		}
-		n := now.Add(1)
-		defer now.Add(-1)
-		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
-		}
-		if n == 2 { // both places are taken: what else comes must wait
-			once.Do(func() { close(gate) })
-		}
-		<-gate
-		return nil
-	}))
-	var wg sync.WaitGroup
-	for _, p := range tp.Partitions {
-		wg.Go(func() {
-			if got := len(readAll(t, s, p.ID, 0)); got != 20 {
-				t.Errorf("partition %d: %d records, want 20", p.Index, got)
+		var reading atomic.Int64
+		gate := make(chan struct{})
+		fsys.SetInjector(vfs.InjectorFunc(func(op vfs.Op) error {
+			if op.Kind&vfs.OpOpen != 0 && strings.HasSuffix(op.Path, ".mrs") {
+				reading.Add(1)
+				<-gate
+				reading.Add(-1)
 			}
-		})
-	}
-	wg.Wait()
-	if n := most.Load(); n != 2 {
-		t.Errorf("%d reads at once, want 2", n)
-	}
-	check(t, s.Close())
+			return nil
+		}))
+		var wg sync.WaitGroup
+		for _, p := range tp.Partitions {
+			wg.Go(func() {
+				if got := len(readAll(t, s, p.ID, 0)); got == 0 {
+					t.Errorf("partition %d: no records", p.Index)
+				}
+			})
+		}
+		synctest.Wait()
+		if n := reading.Load(); n != 2 {
+			t.Errorf("%d reads at once, want 2", n)
+		}
+		res, err := s.Append(ctx, topiclog.AppendRequest{Partition: tp.Partitions[0].ID, Batches: batch(t, "new")})
+		check(t, err)
+		l, err := s.Fetch(ctx, topiclog.FetchRequest{Partition: tp.Partitions[0].ID, Offset: res.BaseOffset})
+		if err != nil || l.Bytes == 0 {
+			t.Errorf("a new record was not read: %v", err)
+		}
+		l.Release()
+		close(gate)
+		wg.Wait()
+		check(t, s.Close())
+	})
 }
 
 func open(t testing.TB, o topiclog.Options) *topiclog.Store {
