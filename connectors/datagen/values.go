@@ -310,6 +310,7 @@ func (g *random) nested(t types.Type) (value, string, error) {
 			fields = append(fields, fv)
 		}
 		return func(v *batch.Vec, row int64, sub int) {
+			format.BeginRow(v)
 			for i, f := range fields {
 				f(v.Children[i], row, sub)
 			}

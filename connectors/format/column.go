@@ -10,7 +10,8 @@ import (
 // The Append functions add one value at the end of a Vec that was emptied by
 // Vec.Reset(t, 0). While a column is built Vec.Len is the number of values
 // appended, and Valid, if not nil, may be shorter than Len: bits that are not
-// there yet are set. Seal makes it whole.
+// there yet are set; the fields of a row may be shorter, see BeginRow. Seal makes it
+// whole.
 
 // AppendBool appends to a PhysBool Vec.
 func AppendBool(v *batch.Vec, x bool) {
@@ -67,7 +68,8 @@ func CloseList(v *batch.Vec) {
 	v.Len++
 }
 
-// AppendNull appends a NULL; a NULL row is NULL in each of its fields.
+// AppendNull appends a NULL; a NULL row is NULL in each of its fields, which BeginRow
+// and Seal see to.
 func AppendNull(v *batch.Vec) {
 	appendZero(v)
 	clearValid(v, v.Len-1)
@@ -103,12 +105,6 @@ func appendZero(v *batch.Vec) {
 		v.Offsets = append(v.Offsets, int32(len(v.Data)))
 	case types.PhysList, types.PhysMap:
 		v.Offsets = append(v.Offsets, int32(v.Children[0].Len))
-	case types.PhysRow:
-		for _, c := range v.Children {
-			if c.Len == v.Len {
-				AppendNull(c)
-			}
-		}
 	}
 	v.Len++
 }
@@ -157,7 +153,7 @@ func Truncate(v *batch.Vec, n int) {
 		}
 	case types.PhysRow:
 		for _, c := range v.Children {
-			Truncate(c, n)
+			Truncate(c, min(n, c.Len)) // shorter where the last rows are NULL
 		}
 	}
 	if v.Valid != nil {
@@ -175,6 +171,9 @@ func Truncate(v *batch.Vec, n int) {
 func Seal(v *batch.Vec) {
 	if v.Valid != nil {
 		growValid(v, v.Len)
+	}
+	if v.Type.Physical() == types.PhysRow {
+		BeginRow(v)
 	}
 	for _, c := range v.Children {
 		Seal(c)

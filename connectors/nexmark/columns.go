@@ -82,6 +82,7 @@ func (c *column) add(v *batch.Vec, e *Event) {
 	case e.Kind != c.kind:
 		format.AppendNull(v)
 	default:
+		format.BeginRow(v)
 		for i, p := range c.puts {
 			p(v.Children[i], e)
 		}

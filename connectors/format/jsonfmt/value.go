@@ -60,6 +60,7 @@ func (d *Decoder) rowValue(n *node, p, depth int) int {
 		d.tooDeep = true
 		return ^p
 	}
+	format.BeginRow(n.vec)
 	if p = d.object(n.row, p+1, n.vec.Len, depth); p > 0 {
 		n.vec.Len++
 	}
