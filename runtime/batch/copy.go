@@ -253,6 +253,11 @@ func (v *Vec) takeBytes(src *Vec, sel Sel) {
 		}
 		return
 	}
+	size := 0
+	for _, r := range sel {
+		size += int(src.Offsets[r+1] - src.Offsets[r])
+	}
+	v.Data, v.Offsets = slices.Grow(v.Data, size), slices.Grow(v.Offsets, len(sel))
 	for _, r := range sel {
 		v.Data = append(v.Data, src.Data[src.Offsets[r]:src.Offsets[r+1]]...)
 		v.Offsets = append(v.Offsets, int32(len(v.Data)))
