@@ -169,7 +169,7 @@ func (c *config) flink(ctx context.Context, f *services.Flink, n int) (run, erro
 		text += string(b)
 	}
 	text = seed.ReplaceAllString(text, ", 'next-event.rate' = '"+vars["RATE"]+"'")
-	text += sideFile.ReplaceAllString(query, "'connector.type' = 'filesystem', 'connector.path' = 'file://${SIDE}/side.csv', 'format.type' = 'csv'")
+	text += sideFile.ReplaceAllLiteralString(query, "'connector.type' = 'filesystem', 'connector.path' = 'file://${SIDE}/side.csv', 'format.type' = 'csv'")
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "'${EVENTS}", "'file://${EVENTS}"), "'${OUT}", "'file://${OUT}")
 	text = variable.ReplaceAllStringFunc(text, func(s string) string { return vars[variable.FindStringSubmatch(s)[1]] })
 	var r run

@@ -42,7 +42,7 @@ func (c *config) settings() string {
 	}
 	slices.Sort(set)
 	fmt.Fprintf(&b, "  %s\n", strings.Join(set, "\n  "))
-	fmt.Fprintf(&b, "Millrace: %s, GOMAXPROCS=1 on its core, checkpoints every 10 s", c.millrace)
+	fmt.Fprintf(&b, "Millrace: %s, GOMAXPROCS=1 where there is a core, checkpoints every 10 s", c.millrace)
 	return b.String()
 }
 
