@@ -175,7 +175,7 @@ const againMark = "-again-"
 // tried. wrote is the number of rows that the server
 // acknowledged, sent reports whether any of the block left this process.
 func (s *sink) insert(ctx context.Context, table, id, query string, b *sealedBlock) (wrote int64, sent bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.request)
+	ctx, cancel := s.server.deadline(ctx, s.opts.request)
 	defer cancel()
 	settings := maps.Clone(s.server.settings)
 	switch {

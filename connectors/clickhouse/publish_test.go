@@ -57,7 +57,7 @@ func scriptedSink(t testing.TB, fsys vfs.FS, conn *scriptedConn, d *definition) 
 		t.Fatal(err)
 	}
 	opts := tableOptions{database: "default", table: "events", exactlyOnce: true, connect: time.Minute, request: time.Minute}
-	s := &sink{fs: fsys, opts: opts, staging: st, server: &server{conn: conn, opts: opts, settings: ch.Settings{}},
+	s := &sink{fs: fsys, opts: opts, staging: st, server: &server{conn: conn, opts: opts, settings: ch.Settings{}, soon: context.Background()},
 		bound: &binding{def: d, method: methodColumn}, slots: make(chan struct{}, maxInserts), used: map[string]bool{}, busy: map[string]chan struct{}{}, reasons: map[string]string{}}
 	if d.column(artifactColumn) != nil {
 		if err := s.bound.bindArtifact(d, s.server); err != nil {

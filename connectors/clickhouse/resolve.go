@@ -209,6 +209,9 @@ const (
 // late and no harm is done: harmless says that.
 func (s *sink) end(ctx context.Context, id string, harmless bool) error {
 	patience := s.opts.request
+	if s.server.soon.Err() != nil {
+		patience = min(patience, hurryTimeout)
+	}
 	if harmless {
 		patience = min(patience, endPatience)
 	}

@@ -35,7 +35,13 @@ type server struct {
 	settings ch.Settings
 	// timeZone is the zone of columns that name none.
 	timeZone *types.Zone
+	// soon ends when the table is about to be closed.
+	soon  context.Context
+	hurry context.CancelFunc
 }
+
+// hurryTimeout bounds requests once the table is about to be closed.
+const hurryTimeout = 10 * time.Second
 
 const (
 	// maxConnections bounds the connections of one table: a lane publishes one
@@ -77,6 +83,7 @@ func connect(ctx context.Context, o tableOptions) (*server, error) {
 		DialContext:     (&net.Dialer{Timeout: o.connect}).DialContext,
 		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: maxConnections, DisableCompression: true,
 	}}}
+	s.soon, s.hurry = context.WithCancel(context.Background())
 	if err := s.probe(ctx); err != nil {
 		conn.Close()
 		return nil, err
@@ -169,9 +176,20 @@ func (s *server) retried(ctx context.Context, f func(context.Context) error) err
 
 // bounded runs f with a deadline.
 func (s *server) bounded(ctx context.Context, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.connect+s.opts.request)
+	ctx, cancel := s.deadline(ctx, s.opts.connect+s.opts.request)
 	defer cancel()
 	return f(ctx)
+}
+
+// deadline bounds a request by a time, and by less once the table is about to be
+// closed: what hangs must not hold that up.
+func (s *server) deadline(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	stop := context.AfterFunc(s.soon, func() { time.AfterFunc(hurryTimeout, cancel) })
+	return ctx, func() {
+		stop()
+		cancel()
+	}
 }
 
 // strings is the first column of a query.

@@ -45,7 +45,11 @@ type sink struct {
 var (
 	_ connector.Sink    = (*sink)(nil)
 	_ connector.Settler = (*sink)(nil)
+	_ connector.Hurrier = (*sink)(nil)
 )
+
+// Hurry implements connector.Hurrier.
+func (s *sink) Hurry() { s.server.hurry() }
 
 // OpenSink implements connector.SinkConnector.
 func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connector.Owner) (connector.Sink, error) {

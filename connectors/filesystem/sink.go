@@ -48,6 +48,7 @@ var (
 	_ connector.Settler            = (*Sink)(nil)
 	_ connector.Replacer           = (*Sink)(nil)
 	_ connector.ReplacingConnector = (*Connector)(nil)
+	_ connector.Hurrier            = (*Sink)(nil)
 )
 
 // OpenSink implements connector.SinkConnector.
@@ -63,6 +64,7 @@ func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connecto
 	s := &Sink{fs: at.fs, dir: at.dir, prefix: at.prefix, linkless: at.linkless, release: at.release, owner: o, table: t, opts: opts, durable: map[string]bool{}, fenced: map[string]uint64{}, swept: map[string]uint64{}}
 	err = s.bind(c)
 	if err == nil {
+		defer context.AfterFunc(ctx, s.Hurry)()
 		err = s.claim()
 	}
 	if err != nil {
@@ -131,6 +133,16 @@ func (s *Sink) bind(c *Connector) error {
 // Roll implements connector.Sink.
 func (s *Sink) Roll() connector.RollPolicy {
 	return connector.RollPolicy{Bytes: s.opts.rollBytes, Age: s.opts.rollAge}
+}
+
+// Hurry implements connector.Hurrier.
+func (s *Sink) Hurry() { hurry(s.fs) }
+
+// hurry tells a filesystem that can wait for its system that somebody waits for it.
+func hurry(fsys vfs.FS) {
+	if h, ok := fsys.(interface{ Hurry() }); ok {
+		h.Hurry()
+	}
 }
 
 // Close implements connector.Sink. The owner record stays: it says whose the

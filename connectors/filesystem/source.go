@@ -111,6 +111,7 @@ func knownMetadata(key string) bool {
 
 // Partitions implements connector.Source.
 func (s *Source) Partitions(ctx context.Context) ([]connector.Partition, error) {
+	defer context.AfterFunc(ctx, func() { hurry(s.fs) })()
 	files, err := s.list(ctx)
 	if err != nil {
 		return nil, err

@@ -106,7 +106,9 @@ var errClosed = errors.New("the filesystem is closed")
 // dial makes a client. The order of NameNodes is that of their last answers:
 // the library stays with the first one that accepts a connection, also when
 // that one hangs.
-func (c *cluster) dial() (*client, error) {
+//
+// What hangs ends soon once soon has ended.
+func (c *cluster) dial(soon context.Context) (*client, error) {
 	c.mu.Lock()
 	order := slices.Clone(c.order)
 	closed := c.closed
@@ -114,7 +116,8 @@ func (c *cluster) dial() (*client, error) {
 	if closed {
 		return nil, errClosed
 	}
-	d := &dialer{timeout: c.conf.RPCTimeout, data: map[*dataConn]bool{}}
+	d := newDialer(c.conf.RPCTimeout)
+	defer context.AfterFunc(soon, d.hurry)()
 	o := hdfs.ClientOptions{
 		Addresses: order, User: c.conf.User, UseDatanodeHostname: c.conf.UseHostname,
 		NamenodeDialFunc: d.nameNode, DatanodeDialFunc: d.dataNode, DataTransferProtection: c.conf.Protection,
@@ -167,7 +170,7 @@ func (c *cluster) promote(addr string) {
 }
 
 // take gives the shared client, a new one when the last one was given up.
-func (c *cluster) take() (*client, error) {
+func (c *cluster) take(soon context.Context) (*client, error) {
 	c.mu.Lock()
 	cl := c.shared
 	if cl != nil && cl.dialer.isBroken() {
@@ -179,7 +182,7 @@ func (c *cluster) take() (*client, error) {
 	if cl != nil {
 		return cl, nil
 	}
-	cl, err := c.dial()
+	cl, err := c.dial(soon)
 	if err != nil {
 		return nil, err
 	}
@@ -211,11 +214,12 @@ func (c *cluster) drop(cl *client) {
 
 // once calls f with the shared client, which does not outlive an error that is
 // no answer.
-func (c *cluster) once(f func(*hdfs.Client) error) error {
-	cl, err := c.take()
+func (c *cluster) once(soon context.Context, f func(*hdfs.Client) error) error {
+	cl, err := c.take(soon)
 	if err != nil {
 		return err
 	}
+	defer context.AfterFunc(soon, cl.dialer.hurry)()
 	return c.with(cl, func(cl *client) error { return f(cl.Client) })
 }
 
@@ -235,9 +239,9 @@ const (
 )
 
 // again calls f until it succeeds, is refused for good, or the time for it, which
-// begins with the first failure, is over. f must be such that a call whose answer was lost can be repeated; try
-// counts the calls before.
-func (c *cluster) again(ctx context.Context, op, name string, f func(try int) error) error {
+// begins with the first failure, is over; once soon has ended it is over. f must be
+// such that a call whose answer was lost can be repeated; try counts the calls before.
+func (c *cluster) again(ctx, soon context.Context, op, name string, f func(try int) error) error {
 	var deadline time.Time
 	wait := firstPause
 	for try := 0; ; try++ {
@@ -250,23 +254,21 @@ func (c *cluster) again(ctx context.Context, op, name string, f func(try int) er
 		}
 		err = c.explain(op, name, err)
 		var e *Error
-		if !errors.As(err, &e) || !e.Retryable() || !time.Now().Before(deadline) {
+		if !errors.As(err, &e) || !e.Retryable() || !time.Now().Before(deadline) || soon.Err() != nil {
 			return err
 		}
 		t := time.NewTimer(wait)
 		select {
 		case <-t.C:
+		case <-soon.Done():
+			t.Stop()
+			return err
 		case <-ctx.Done():
 			t.Stop()
 			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
 		wait = min(2*wait, lastPause)
 	}
-}
-
-// meta is again for calls that can be repeated as they are.
-func (c *cluster) meta(ctx context.Context, op, name string, f func(*hdfs.Client) error) error {
-	return c.again(ctx, op, name, func(int) error { return c.once(f) })
 }
 
 func (c *cluster) close() {

@@ -14,28 +14,27 @@ import (
 // client: after a time-out the answers that come are those of earlier questions.
 type rpcConn struct {
 	net.Conn
-	timeout time.Duration
-	broken  func()
+	d *dialer
 }
 
 func (c *rpcConn) Read(b []byte) (int, error) {
-	if err := c.SetReadDeadline(time.Now().Add(c.timeout)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(c.d.patience())); err != nil {
 		return 0, err
 	}
 	n, err := c.Conn.Read(b)
 	if err != nil {
-		c.broken()
+		c.d.markBroken()
 	}
 	return n, err
 }
 
 func (c *rpcConn) Write(b []byte) (int, error) {
-	if err := c.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
+	if err := c.SetWriteDeadline(time.Now().Add(c.d.patience())); err != nil {
 		return 0, err
 	}
 	n, err := c.Conn.Write(b)
 	if err != nil {
-		c.broken()
+		c.d.markBroken()
 	}
 	return n, err
 }
@@ -46,7 +45,7 @@ func (c *rpcConn) Write(b []byte) (int, error) {
 // path of it ends, and none ends well, since acknowledgements are missing.
 type dataConn struct {
 	net.Conn
-	timeout time.Duration
+	d *dialer
 
 	mu  sync.Mutex
 	err error
@@ -71,7 +70,7 @@ func (c *dataConn) Read(b []byte) (int, error) {
 	if err := c.failed(); err != nil {
 		return 0, err
 	}
-	err := c.Conn.SetReadDeadline(time.Now().Add(c.timeout))
+	err := c.Conn.SetReadDeadline(time.Now().Add(c.d.patience()))
 	n := 0
 	if err == nil {
 		n, err = c.Conn.Read(b)
@@ -88,7 +87,7 @@ func (c *dataConn) Write(b []byte) (int, error) {
 	if c.failed() != nil {
 		return len(b), nil
 	}
-	err := c.Conn.SetWriteDeadline(time.Now().Add(c.timeout))
+	err := c.Conn.SetWriteDeadline(time.Now().Add(c.d.patience()))
 	if err == nil {
 		_, err = c.Conn.Write(b)
 	}
@@ -103,16 +102,68 @@ func (c *dataConn) SetDeadline(time.Time) error { return nil }
 
 // dialer dials for one client and remembers what it dialed.
 type dialer struct {
+	mu      sync.Mutex
 	timeout time.Duration
+	addr    string // NameNode dialed last
+	broken  bool
+	names   map[*rpcConn]bool // open connections to NameNodes
+	data    map[*dataConn]bool
+	dials   map[*context.CancelFunc]bool // under way
+}
 
-	mu     sync.Mutex
-	addr   string // NameNode dialed last
-	broken bool
-	data   map[*dataConn]bool
+func newDialer(timeout time.Duration) *dialer {
+	return &dialer{timeout: timeout, names: map[*rpcConn]bool{}, data: map[*dataConn]bool{}, dials: map[*context.CancelFunc]bool{}}
+}
+
+// hurryTimeout is how long a connection may say nothing once somebody is in a
+// hurry.
+const hurryTimeout = 5 * time.Second
+
+// hurry shortens what connections may say nothing, those that wait now included:
+// what moves goes on, what hangs ends soon.
+func (d *dialer) hurry() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.timeout <= hurryTimeout {
+		return
+	}
+	d.timeout = hurryTimeout
+	by := time.Now().Add(hurryTimeout)
+	// An error means that the connection is closed.
+	for c := range d.names {
+		_ = c.Conn.SetDeadline(by)
+	}
+	for c := range d.data {
+		_ = c.Conn.SetDeadline(by)
+	}
+	time.AfterFunc(hurryTimeout, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		for cancel := range d.dials {
+			(*cancel)()
+		}
+	})
+}
+
+func (d *dialer) patience() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.timeout
 }
 
 func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	return (&net.Dialer{Timeout: d.timeout, KeepAlive: 30 * time.Second}).DialContext(ctx, network, addr)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	d.mu.Lock()
+	timeout := d.timeout
+	d.dials[&cancel] = true
+	d.mu.Unlock()
+	defer func() {
+		d.mu.Lock()
+		delete(d.dials, &cancel)
+		d.mu.Unlock()
+	}()
+	return (&net.Dialer{Timeout: timeout, KeepAlive: 30 * time.Second}).DialContext(ctx, network, addr)
 }
 
 func (d *dialer) nameNode(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -123,7 +174,19 @@ func (d *dialer) nameNode(ctx context.Context, network, addr string) (net.Conn, 
 	if err != nil {
 		return nil, err
 	}
-	return &rpcConn{Conn: c, timeout: d.timeout, broken: d.markBroken}, nil
+	rc := &rpcConn{Conn: c, d: d}
+	d.mu.Lock()
+	d.names[rc] = true
+	d.mu.Unlock()
+	return rc, nil
+}
+
+// Close forgets the connection.
+func (c *rpcConn) Close() error {
+	c.d.mu.Lock()
+	delete(c.d.names, c)
+	c.d.mu.Unlock()
+	return c.Conn.Close()
 }
 
 func (d *dialer) markBroken() {
@@ -149,18 +212,15 @@ func (d *dialer) dataNode(ctx context.Context, network, addr string) (net.Conn, 
 	if err != nil {
 		return nil, err
 	}
-	dc := &dataConn{Conn: c, timeout: d.timeout}
+	dc := &dataConn{Conn: c, d: d}
 	d.mu.Lock()
 	d.data[dc] = true
 	d.mu.Unlock()
-	return &trackedConn{dataConn: dc, d: d}, nil
+	return &trackedConn{dataConn: dc}, nil
 }
 
 // trackedConn forgets the connection when the library closes it.
-type trackedConn struct {
-	*dataConn
-	d *dialer
-}
+type trackedConn struct{ *dataConn }
 
 func (t *trackedConn) Close() error {
 	t.d.mu.Lock()

@@ -95,6 +95,11 @@ func (e *Error) Retryable() bool {
 	return false
 }
 
+// Away implements connector.Away.
+func (e *Error) Away() bool {
+	return e.Kind == SafeMode || e.Kind == Unavailable || e.Kind == NoDataNodes
+}
+
 // exceptions are the NameNode's own names of what it refuses.
 var exceptions = map[string]Kind{
 	"org.apache.hadoop.security.AccessControlException":                   Permission,

@@ -127,9 +127,9 @@ func (w *file) SyncContext(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	name := w.name
-	err := c.again(ctx, "writing", w.name, func(try int) error {
+	err := c.again(ctx, w.fs.soon, "writing", w.name, func(try int) error {
 		name = w.tryName(try)
-		info, err := c.upload(ctx, name, w.replace, w, w.size)
+		info, err := c.upload(ctx, w.fs.soon, name, w.replace, w, w.size)
 		if err == nil {
 			w.sent = info
 		}
@@ -198,12 +198,13 @@ func (w *file) Preallocate(int64, int64) error { return vfs.ErrNotSupported }
 // upload writes one whole file under a name that nobody else uses, with a
 // client of its own: whatever goes wrong, the client is given up with its
 // leases and nobody else is concerned.
-func (c *cluster) upload(ctx context.Context, name string, own bool, r io.ReaderAt, size int64) (vfs.FileInfo, error) {
-	cl, err := c.dial()
+func (c *cluster) upload(ctx, soon context.Context, name string, own bool, r io.ReaderAt, size int64) (vfs.FileInfo, error) {
+	cl, err := c.dial(soon)
 	if err != nil {
 		return nil, err
 	}
 	defer cl.close()
+	defer context.AfterFunc(soon, cl.dialer.hurry)()
 	w, err := c.createFile(cl, name, own)
 	if err != nil {
 		if !answered(err) {
@@ -213,13 +214,13 @@ func (c *cluster) upload(ctx context.Context, name string, own bool, r io.Reader
 	}
 	err = send(ctx, cl, w, r, size)
 	if err == nil {
-		err = complete(ctx, w, c.conf.RetryTimeout)
+		err = complete(ctx, soon, w, c.conf.RetryTimeout)
 	}
 	if err == nil {
 		err = cl.dialer.dataFailure()
 	}
 	if err != nil {
-		return nil, c.abandon(cl, w, name, err)
+		return nil, c.abandon(soon, cl, w, name, err)
 	}
 	// A nil Close may stand for a short file, e.g. after a quota was hit.
 	info, err := cl.Stat(name)
@@ -232,7 +233,7 @@ func (c *cluster) upload(ctx context.Context, name string, own bool, r io.Reader
 		err = readable(info)
 	}
 	if err != nil {
-		return nil, c.abandon(cl, w, name, err)
+		return nil, c.abandon(soon, cl, w, name, err)
 	}
 	c.promote(cl.dialer.nameNodeAddr())
 	return info, nil
@@ -303,8 +304,9 @@ func send(ctx context.Context, cl *client, w *hdfs.FileWriter, r io.ReaderAt, si
 
 // complete closes a file until the NameNode has it whole. Only a nil Close
 // confirms the data, and it may be repeated after one error alone.
-func complete(ctx context.Context, w *hdfs.FileWriter, patience time.Duration) error {
+func complete(ctx, soon context.Context, w *hdfs.FileWriter, patience time.Duration) error {
 	deadline := time.Now().Add(patience)
+	hurried := soon.Done()
 	wait := 5 * time.Millisecond
 	for {
 		err := w.Close()
@@ -317,6 +319,12 @@ func complete(ctx context.Context, w *hdfs.FileWriter, patience time.Duration) e
 		t := time.NewTimer(wait)
 		select {
 		case <-t.C:
+		case <-hurried:
+			t.Stop()
+			hurried = nil
+			if by := time.Now().Add(hurryTimeout); by.Before(deadline) {
+				deadline = by
+			}
 		case <-ctx.Done():
 			t.Stop()
 			return context.Cause(ctx)
@@ -335,11 +343,11 @@ func dataError(err error) error {
 
 // abandon ends the library's writer of a file that failed and removes what
 // there is of it. The file may get any length meanwhile; nobody uses its name.
-func (c *cluster) abandon(cl *client, w *hdfs.FileWriter, name string, cause error) error {
+func (c *cluster) abandon(soon context.Context, cl *client, w *hdfs.FileWriter, name string, cause error) error {
 	cl.dialer.cut(cause)
 	_ = w.Close()
 	cl.close()
 	// What stays is swept with the attempt's directory.
-	_ = c.once(func(s *hdfs.Client) error { return s.Remove(name) })
+	_ = c.once(soon, func(s *hdfs.Client) error { return s.Remove(name) })
 	return c.explain("writing", name, cause)
 }

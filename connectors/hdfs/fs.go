@@ -28,6 +28,8 @@ type FS struct {
 	c     *cluster
 	ctx   context.Context // ends with Close
 	stop  context.CancelCauseFunc
+	soon  context.Context // ends with Hurry
+	hurry context.CancelFunc
 	local vfs.FS // for spools
 }
 
@@ -35,9 +37,30 @@ var _ vfs.FS = (*FS)(nil)
 
 // Open makes a filesystem of a cluster. It connects on first use. Files that
 // are being written lie on the local filesystem until they are whole.
-func Open(conf Config, local vfs.FS) *FS {
-	ctx, stop := context.WithCancelCause(context.Background())
-	return &FS{c: newCluster(conf), ctx: ctx, stop: stop, local: local}
+func Open(conf Config, local vfs.FS) *FS { return view(newCluster(conf), local) }
+
+// view is a filesystem of its own over a cluster that is shared.
+func view(c *cluster, local vfs.FS) *FS {
+	f := &FS{c: c, local: local}
+	f.ctx, f.stop = context.WithCancelCause(context.Background())
+	f.soon, f.hurry = context.WithCancel(context.Background())
+	return f
+}
+
+// Hurry makes operations, those under way included, no longer be tried again, and
+// connections that say nothing be given up after 5 s instead of 'hdfs.rpc-timeout':
+// somebody waits for the filesystem to be let go. What the cluster serves goes on.
+func (f *FS) Hurry() { f.hurry() }
+
+func (f *FS) again(op, name string, g func(try int) error) error {
+	return f.c.again(f.ctx, f.soon, op, name, g)
+}
+
+func (f *FS) once(g func(*hdfs.Client) error) error { return f.c.once(f.soon, g) }
+
+// meta is again for calls that can be repeated as they are.
+func (f *FS) meta(op, name string, g func(*hdfs.Client) error) error {
+	return f.again(op, name, func(int) error { return f.once(g) })
 }
 
 // Close ends operations that are being tried again and gives connections back.
@@ -71,8 +94,8 @@ func (f *FS) RemoveAll(name string) error {
 }
 
 func (f *FS) remove(op, name string, do func(*hdfs.Client, string) error) error {
-	return f.c.again(f.ctx, op, name, func(try int) error {
-		err := f.c.once(func(c *hdfs.Client) error { return do(c, name) })
+	return f.again(op, name, func(try int) error {
+		err := f.once(func(c *hdfs.Client) error { return do(c, name) })
 		if try > 0 && errors.Is(err, fs.ErrNotExist) {
 			// The answer of an earlier try was lost.
 			return nil
@@ -97,8 +120,8 @@ func (f *FS) RenameNoReplace(oldName, newName string) error {
 
 func (f *FS) rename(oldName, newName string, replace bool) error {
 	unknown := false
-	return f.c.again(f.ctx, "renaming", oldName, func(int) error {
-		err := f.c.once(func(c *hdfs.Client) error {
+	return f.again("renaming", oldName, func(int) error {
+		err := f.once(func(c *hdfs.Client) error {
 			if unknown {
 				// Invariant 3: the last try may have been carried out.
 				done, err := renamed(c, oldName, newName)
@@ -163,7 +186,7 @@ func (f *FS) Mkdir(dir string) error {
 		if err != nil {
 			return err
 		}
-		return complete(f.ctx, w, f.c.conf.RetryTimeout)
+		return complete(f.ctx, f.soon, w, f.c.conf.RetryTimeout)
 	})
 }
 
@@ -171,12 +194,13 @@ func (f *FS) Mkdir(dir string) error {
 // mode: then nothing has happened for certain.
 func (f *FS) refusedAgain(op, name string, do func(*client) error) error {
 	var unknown error
-	err := f.c.again(f.ctx, op, name, func(int) error {
-		cl, err := f.c.take()
+	err := f.again(op, name, func(int) error {
+		cl, err := f.c.take(f.soon)
 		if err != nil {
 			// No request was sent.
 			return err
 		}
+		defer context.AfterFunc(f.soon, cl.dialer.hurry)()
 		err = f.c.with(cl, do)
 		if err != nil && !answered(err) {
 			unknown = f.c.explain(op, name, err)
@@ -192,7 +216,7 @@ func (f *FS) refusedAgain(op, name string, do func(*client) error) error {
 
 // MkdirAll implements vfs.FS.
 func (f *FS) MkdirAll(dir string) error {
-	return f.c.meta(f.ctx, "making", dir, func(c *hdfs.Client) error { return c.MkdirAll(dir, dirMode) })
+	return f.meta("making", dir, func(c *hdfs.Client) error { return c.MkdirAll(dir, dirMode) })
 }
 
 // SyncDir does nothing: a NameNode answers when its edit log is synced.
@@ -214,7 +238,7 @@ func (f *FS) List(dir string) ([]string, error) {
 // ListInfo is List with what Stat says of each name, in one go.
 func (f *FS) ListInfo(dir string) ([]vfs.FileInfo, error) {
 	var out []vfs.FileInfo
-	err := f.c.meta(f.ctx, "listing", dir, func(c *hdfs.Client) error {
+	err := f.meta("listing", dir, func(c *hdfs.Client) error {
 		r, err := c.Open(dir)
 		if err != nil {
 			return err
@@ -241,7 +265,7 @@ func (f *FS) ListInfo(dir string) ([]vfs.FileInfo, error) {
 // Stat implements vfs.FS.
 func (f *FS) Stat(name string) (vfs.FileInfo, error) {
 	var info vfs.FileInfo
-	err := f.c.meta(f.ctx, "looking at", name, func(c *hdfs.Client) (err error) {
+	err := f.meta("looking at", name, func(c *hdfs.Client) (err error) {
 		info, err = c.Stat(name)
 		return err
 	})
@@ -256,7 +280,7 @@ func (f *FS) Lock(name string) (io.Closer, error) {
 // FreeSpace implements vfs.FS for the whole cluster, without regard to quotas.
 func (f *FS) FreeSpace(name string) (int64, error) {
 	var free int64
-	err := f.c.meta(f.ctx, "looking at", name, func(c *hdfs.Client) error {
+	err := f.meta("looking at", name, func(c *hdfs.Client) error {
 		s, err := c.StatFs()
 		free = int64(s.Remaining)
 		return err

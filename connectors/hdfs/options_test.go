@@ -144,7 +144,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestMountsAreShared: equal options share a filesystem until the last user
+// TestMountsAreShared: equal options share a cluster's connections until the last user
 // has gone.
 func TestMountsAreShared(t *testing.T) {
 	s := NewScheme(vfs.NewMem(), func(string) string { return "" })
@@ -159,7 +159,7 @@ func TestMountsAreShared(t *testing.T) {
 	b, rb := mount("hdfs://h:1/b", nil)
 	c, rc := mount("hdfs://h:1/a", map[string]string{keyUser: "x"})
 	defer rc()
-	if a != b || a == c {
+	if a.c != b.c || a.c == c.c {
 		t.Fatal("tables of one cluster and user do not share, or of two users do")
 	}
 	for range 2 {
@@ -167,13 +167,13 @@ func TestMountsAreShared(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if a.ctx.Err() != nil {
+	if b.ctx.Err() != nil || b.c.closed {
 		t.Fatal("closed while another table uses it")
 	}
 	if err := rb(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Stat("/a"); !errors.Is(err, errClosed) {
+	if _, err := b.Stat("/b"); !errors.Is(err, errClosed) {
 		t.Fatalf("a closed filesystem answers %v", err)
 	}
 }

@@ -46,7 +46,7 @@ const (
 
 func openReader(f *FS, name string) (*reader, error) {
 	r := &reader{fs: f, name: name}
-	err := f.c.meta(f.ctx, "opening", name, func(c *hdfs.Client) error {
+	err := f.meta("opening", name, func(c *hdfs.Client) error {
 		h, err := c.Open(name)
 		if err != nil {
 			return err
@@ -163,7 +163,7 @@ func (r *reader) load(index int64) (*window, error) {
 // fails; when all did, or the NameNode is away, the file is opened anew.
 func (r *reader) fetch(b []byte, off int64) (int, error) {
 	n := 0
-	err := r.fs.c.again(r.fs.ctx, "reading", r.name, func(int) error {
+	err := r.fs.again("reading", r.name, func(int) error {
 		if r.r == nil {
 			if err := r.reopen(); err != nil {
 				return err
@@ -203,7 +203,7 @@ func (r *reader) stream(b []byte, off int64) (int, error) {
 }
 
 func (r *reader) reopen() error {
-	return r.fs.c.once(func(c *hdfs.Client) error {
+	return r.fs.once(func(c *hdfs.Client) error {
 		h, err := c.Open(r.name)
 		if err != nil {
 			return err

@@ -12,7 +12,7 @@ import (
 )
 
 // Scheme gives connectors of files their paths "hdfs://...". Tables of one
-// cluster, user and set of options share one filesystem, so that transfers are
+// cluster, user and set of options share its connections, so that transfers are
 // bounded together. It is safe for concurrent use.
 type Scheme struct {
 	local vfs.FS
@@ -22,10 +22,10 @@ type Scheme struct {
 	mounts map[string]*mount
 }
 
-// mount is a filesystem with the number of its users.
+// mount is a cluster with the number of its users.
 type mount struct {
-	fs    *FS
-	users int
+	cluster *cluster
+	users   int
 }
 
 // NewScheme makes the scheme. local is where files that are being written lie;
@@ -73,18 +73,22 @@ func (s *Scheme) Mount(_ context.Context, url string, v connector.Values) (fsys 
 	defer s.mu.Unlock()
 	m := s.mounts[key]
 	if m == nil {
-		m = &mount{fs: Open(conf, s.local)}
+		m = &mount{cluster: newCluster(conf)}
 		s.mounts[key] = m
 	}
 	m.users++
+	f := view(m.cluster, s.local)
 	var once sync.Once
-	return m.fs, path.Clean(dir), "hdfs://" + conf.Authority, func() (err error) {
-		once.Do(func() { err = s.release(key, m) })
-		return err
+	return f, path.Clean(dir), "hdfs://" + conf.Authority, func() error {
+		once.Do(func() {
+			f.stop(errClosed)
+			s.release(key, m)
+		})
+		return nil
 	}, nil
 }
 
-func (s *Scheme) release(key string, m *mount) error {
+func (s *Scheme) release(key string, m *mount) {
 	s.mu.Lock()
 	m.users--
 	last := m.users == 0
@@ -93,7 +97,6 @@ func (s *Scheme) release(key string, m *mount) error {
 	}
 	s.mu.Unlock()
 	if last {
-		return m.fs.Close()
+		m.cluster.close()
 	}
-	return nil
 }

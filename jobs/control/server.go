@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/millrace/millrace/runtime/connector"
 )
 
 // SocketName is the socket's name in the data directory.
@@ -253,7 +255,8 @@ func classify(err error) *Error {
 	}
 	var path *os.PathError
 	var errno syscall.Errno
-	if errors.As(err, &path) || errors.As(err, &errno) {
+	var away *connector.AwayError
+	if errors.As(err, &path) || errors.As(err, &errno) || errors.As(err, &away) {
 		return &Error{Kind: "environment", Message: err.Error()}
 	}
 	return &Error{Kind: "failed", Message: err.Error()}

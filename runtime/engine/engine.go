@@ -287,6 +287,11 @@ func (r *Run) Wait(ctx context.Context) error {
 // first, the rest is dropped as in a crash: nothing is lost by that.
 func (r *Run) Stop(ctx context.Context) error {
 	r.stopping.Store(true)
+	for _, t := range r.tables {
+		if h, ok := t.sink.(connector.Hurrier); ok {
+			h.Hurry()
+		}
+	}
 	var wg sync.WaitGroup
 	for _, l := range r.snapshot() {
 		wg.Add(1)

@@ -281,6 +281,37 @@ func TestMaxDeadEndsTheRun(t *testing.T) {
 	}
 }
 
+// TestDeadRateStopsTheLaneAlone: the lane with the poisoned topic stops before
+// those rows become dead letters, with what lies before them committed; the other
+// one finishes. The lane resumed, with the rows in its bounds, loses nothing.
+func TestDeadRateStopsTheLaneAlone(t *testing.T) {
+	w := newWorld("a", "b")
+	w.options["dead.max-rate"] = "1"
+	for i := range int64(10) {
+		w.topics["a"].Append(0, event(i, 0))
+		w.topics["b"].Append(0, event(100+i, 0))
+	}
+	for range 14 { // the source gives five records a batch
+		w.topics["a"].Append(0, lanetest.Record{Note: batch.CodeMalformed})
+	}
+	w.topics["a"].Append(0, event(10, 0))
+	err := wait(t, w.start(t, w.Process()))
+	var e *lane.DeadRateError
+	if !errors.As(err, &e) || e.PerSecond != 1 || e.First.Topic != "a" || e.First.Reason != batch.CodeMalformed {
+		t.Fatalf("the run ended with %v", err)
+	}
+	b := w.check(t, map[string]int{"t_a": 10, "t_b": 10, "all": 20})
+	for _, row := range b.Rows() {
+		if dead := row.Counts.Dead.Sum(); row.TopicName == "a" && dead != 10 || row.TopicName == "b" && dead != 0 {
+			t.Errorf("table %s, topic %s: %d dead rows", row.Table.Name, row.TopicName, dead)
+		}
+	}
+	if err := wait(t, w.start(t, w.Process())); err != nil {
+		t.Fatal(err)
+	}
+	w.check(t, map[string]int{"t_a": 11, "t_b": 10, "all": 21})
+}
+
 // TestFailPolicy: what lies before the failing record is committed, it is
 // named, and the other topic's lane finishes.
 func TestFailPolicy(t *testing.T) {

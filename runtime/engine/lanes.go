@@ -61,7 +61,17 @@ func (r *Run) findLanes(ctx context.Context, first bool) error {
 	index := newLaneIndex(r.book.Lanes())
 	for _, name := range names {
 		s := r.sources[name]
-		parts, err := s.src.Partitions(ctx)
+		var parts []connector.Partition
+		list := func(ctx context.Context) (err error) {
+			parts, err = s.src.Partitions(ctx)
+			return err
+		}
+		var err error
+		if first {
+			err = r.patiently(ctx, "table "+name, list)
+		} else {
+			err = list(ctx)
+		}
 		if err != nil {
 			return fmt.Errorf("listing the partitions of table %s: %w", name, err)
 		}

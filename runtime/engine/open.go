@@ -56,10 +56,12 @@ func (r *Run) addSink(ctx context.Context, n *graph.Node, op *graph.Sink) error 
 		return err
 	}
 	t := &table{fact: fact, nodes: []graph.NodeID{n.ID}, sinkTable: op.Table, onError: op.OnError, notNull: op.NotNull}
-	t.sink, err = op.Connector.OpenSink(ctx, op.Table, connector.Owner{Job: r.deps.Scope.Job, DataDirectory: r.deps.DataDirectory,
-		JobEpoch: r.epoch, JobName: r.job.Name, Adopt: r.deps.Adopt})
+	err = r.patiently(ctx, "table "+name, func(ctx context.Context) (err error) {
+		t.sink, err = op.Connector.OpenSink(ctx, op.Table, r.owner())
+		return err
+	})
 	if err != nil {
-		return fmt.Errorf("opening table %s: %w", name, err)
+		return err
 	}
 	r.tables[name], r.nodes[n.ID] = t, t
 	if x, ok := t.sink.(connector.SinkExplainer); ok {
@@ -73,6 +75,11 @@ func (r *Run) addSink(ctx context.Context, n *graph.Node, op *graph.Sink) error 
 		}
 	}
 	return nil
+}
+
+// owner is who this run is to the tables it writes.
+func (r *Run) owner() connector.Owner {
+	return connector.Owner{Job: r.deps.Scope.Job, DataDirectory: r.deps.DataDirectory, JobEpoch: r.epoch, JobName: r.job.Name, Adopt: r.deps.Adopt}
 }
 
 // tableFact finds an output in the ledger, or enters it.
@@ -158,9 +165,13 @@ func (r *Run) openSources(ctx context.Context) error {
 			s.nodes = append(s.nodes, n.ID)
 			continue
 		}
-		src, err := op.Connector.OpenSource(ctx, op.Table)
+		var src connector.Source
+		err := r.patiently(ctx, "table "+op.Table.Name, func(ctx context.Context) (err error) {
+			src, err = op.Connector.OpenSource(ctx, op.Table)
+			return err
+		})
 		if err != nil {
-			return fmt.Errorf("opening table %s: %w", op.Table.Name, err)
+			return err
 		}
 		if err := r.prunePartitions(op, src); err != nil {
 			return errors.Join(err, src.Close())
@@ -181,9 +192,13 @@ func (r *Run) openLookups(ctx context.Context) error {
 		for _, k := range op.Keys {
 			keys = append(keys, k.Column)
 		}
-		l, err := op.Connector.OpenLookup(ctx, op.Table, keys, op.Columns)
+		var l connector.Lookup
+		err := r.patiently(ctx, "table "+op.Table.Name+", for lookups", func(ctx context.Context) (err error) {
+			l, err = op.Connector.OpenLookup(ctx, op.Table, keys, op.Columns)
+			return err
+		})
 		if err != nil {
-			return fmt.Errorf("opening table %s for lookups: %w", op.Table.Name, err)
+			return err
 		}
 		r.lookups[n.ID] = l
 	}

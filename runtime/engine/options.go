@@ -21,6 +21,8 @@ type Options struct {
 	Discovery time.Duration
 	// LedgerKeep is how long artefacts stay in the ledger after their commit.
 	LedgerKeep time.Duration
+	// StartRetry is how long the start waits for a table's server that is away.
+	StartRetry time.Duration
 	Lane       lane.Options
 }
 
@@ -32,6 +34,7 @@ func Specs() []connector.Option {
 		{Key: "slot.open-files", Type: connector.OptInt, Default: "512", Min: 1, Max: 1 << 20, Doc: "Open files, a slot; beyond it the oldest are sealed."},
 		{Key: "source.monitor-interval", Type: connector.OptDuration, Default: "10 s", Doc: "How often new partitions are looked for; 0: never."},
 		{Key: "ledger.keep", Type: connector.OptDuration, Default: "7 d", Doc: "How long an artefact stays in the ledger after its commit."},
+		{Key: "start.retry-timeout", Type: connector.OptDuration, Default: "30 s", Doc: "How long the start waits for the server of a table that is away, before it ends with exit code 3."},
 		{Key: "lane.detach-after", Type: connector.OptDuration, Default: "30 s", Doc: "A table that is blocked this long reads on its own until it has caught up, so that it does not hold its neighbours."},
 		{Key: "lane.replay.max-bytes", Type: connector.OptBytes, Default: "256 mb", Doc: "Input that a lane reads again after a crash, at most; beyond it the oldest open files are sealed."},
 		{Key: "lane.restart.min-delay", Type: connector.OptDuration, Default: "500 ms", Doc: "First pause before a failed lane tries again; it doubles."},
@@ -52,6 +55,7 @@ func ParseOptions(set map[string]string) (Options, error) {
 		SlotOpenFiles:   int(p.int("slot.open-files", 512)),
 		Discovery:       p.duration("source.monitor-interval", 10*time.Second),
 		LedgerKeep:      p.duration("ledger.keep", 7*24*time.Hour),
+		StartRetry:      p.duration("start.retry-timeout", 30*time.Second),
 		Lane: lane.Options{
 			DetachAfter:     p.duration("lane.detach-after", 0),
 			ReplayMaxBytes:  p.bytes("lane.replay.max-bytes", 0),
@@ -60,6 +64,7 @@ func ParseOptions(set map[string]string) (Options, error) {
 			QuarantineAfter: int(p.int("lane.quarantine-after", 0)),
 			QuarantineFor:   p.duration("lane.quarantine-for", 0),
 			Linger:          p.duration("lane.linger", 0),
+			DeadMaxRate:     p.int("dead.max-rate", 0),
 		},
 	}
 	if p.err == nil && o.Slots < 1 {

@@ -111,6 +111,9 @@ type Options struct {
 	// PublishTries is how often a publish that left its artefact sealed is tried
 	// again within an attempt (3).
 	PublishTries int
+	// DeadMaxRate is the dead rows a second, over ten seconds, above which the
+	// lane stops ('dead.max-rate'); 0: no limit.
+	DeadMaxRate int64
 	// Seed feeds random functions and the jitter of the back-off.
 	Seed uint64
 }

@@ -117,5 +117,6 @@ func stops(err error) bool {
 	var lost *LostError
 	var amb *AmbiguousError
 	var owned *connector.OwnedError
-	return errors.As(err, &lost) || errors.As(err, &amb) || errors.As(err, &owned) || errors.Is(err, connector.ErrFenced)
+	var dead *DeadRateError
+	return errors.As(err, &dead) || errors.As(err, &lost) || errors.As(err, &amb) || errors.As(err, &owned) || errors.Is(err, connector.ErrFenced)
 }

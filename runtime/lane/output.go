@@ -53,10 +53,11 @@ type output struct {
 	openFiles    atomic.Int64
 	nextFile     atomic.Int64 // ms of the lane's clock, 0: none
 	ended        bool
+	deadRate     deadRate
 }
 
 func newOutput(l *Lane, a *attempt, cfg *OutputConfig) *output {
-	o := &output{cfg: cfg, lane: l, att: a, atEnd: make([]time.Time, len(l.cfg.Partitions))}
+	o := &output{cfg: cfg, lane: l, att: a, atEnd: make([]time.Time, len(l.cfg.Partitions)), deadRate: newDeadRate(l.opts.DeadMaxRate, l.now())}
 	if cfg.Exchange != nil {
 		o.exch = &exchangeState{}
 	} else {
@@ -221,20 +222,24 @@ func (o *output) buryDead(ctx context.Context, d *drive) error {
 	if len(letters) == 0 {
 		return nil
 	}
+	n, first := int64(0), -1
+	for i := range letters {
+		if !isLate(letters[i].Reason) {
+			n += int64(max(len(letters[i].Rows), 1))
+			if first < 0 {
+				first = i
+			}
+		}
+	}
+	if n > 0 && !o.deadRate.take(n, l.now()) {
+		return &DeadRateError{Table: o.cfg.Table.Name, PerSecond: l.opts.DeadMaxRate, Rows: n, First: letters[first]}
+	}
 	err := d.wait(ctx, o, func(ctx context.Context) error { return l.cfg.DeadLetters.Write(ctx, letters) })
 	if err != nil {
 		return fmt.Errorf("writing %d dead letters: %w", len(letters), err)
 	}
-	if l.cfg.Dead != nil {
-		n := int64(0)
-		for i := range letters {
-			if !isLate(letters[i].Reason) {
-				n += int64(max(len(letters[i].Rows), 1))
-			}
-		}
-		if n > 0 {
-			l.cfg.Dead(o.cfg.Table.Name, n)
-		}
+	if l.cfg.Dead != nil && n > 0 {
+		l.cfg.Dead(o.cfg.Table.Name, n)
 	}
 	return nil
 }

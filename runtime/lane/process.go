@@ -2,6 +2,7 @@ package lane
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/millrace/millrace/runtime/batch"
@@ -24,6 +25,14 @@ func (d *drive) process(ctx context.Context, outputs []*output) error {
 			err = o.processExchange(ctx, d, in)
 		} else {
 			err = o.processSink(ctx, d, in)
+		}
+		var rate *DeadRateError
+		if errors.As(err, &rate) {
+			// Nothing of the batch was taken: what lies before it is committed.
+			if err := d.finish(ctx, d.mine()); err != nil {
+				return err
+			}
+			return rate
 		}
 		if err != nil {
 			return err

@@ -77,7 +77,7 @@ func Known() []Setting {
 		{Scope: JobWide, Option: connector.Option{Key: "window.late-rows", Type: connector.OptString, Default: "dead-letter",
 			Doc: "What becomes of late rows: dead-letter, drop, or the name of a table."}},
 		textSetting("dead.topic", "Topic for dead letters; unset: <job>.dead."),
-		later(intSetting("dead.max-rate", "", 0, 1<<40, "Dead letters a second above which a lane stops.")),
+		intSetting("dead.max-rate", "", 1, 1<<40, "Dead rows a second, over ten seconds, above which a lane stops, before they become dead letters; other lanes go on. Unset: no limit."),
 		later(bytesSetting("retention.hold.max-bytes", "", "How much log a job may keep from being deleted.")),
 		durationSetting("execution.checkpointing.interval", "10 s", "Time between checkpoints of keyed stages."),
 		intSetting("execution.checkpointing.num-retained", "5", 1, 1000, "Checkpoints kept."),

@@ -262,12 +262,13 @@ func (w *world) killAtCall(proxy *services.HDFSProxy, args []string, method stri
 
 // islandsJob writes one topic into HDFS and another one to the local disk.
 const islandsJob = `
+SET 'start.retry-timeout' = '${WAIT:-1 min}';
 CREATE TABLE clicks (id BIGINT, k STRING, n INT) WITH ('connector' = 'log', 'topic' = 'clicks', 'scan.startup.mode' = 'earliest-offset',
   'scan.bounded.mode' = '${BOUNDED:-unbounded}', 'format' = 'json');
 CREATE TABLE taps (id BIGINT, k STRING, n INT) WITH ('connector' = 'log', 'topic' = 'taps', 'scan.startup.mode' = 'earliest-offset',
   'scan.bounded.mode' = '${BOUNDED:-unbounded}', 'format' = 'json');
 CREATE TABLE far (id BIGINT, k STRING, n INT) WITH ('connector' = 'filesystem', 'path' = '${OUT}/far', 'format' = 'parquet',
-  'sink.rolling-policy.rollover-interval' = '200 ms', 'hdfs.rpc-timeout' = '2 s', 'hdfs.retry-timeout' = '3 s');
+  'sink.rolling-policy.rollover-interval' = '200 ms', 'hdfs.rpc-timeout' = '2 s', 'hdfs.retry-timeout' = '${RETRY:-3 s}');
 CREATE TABLE near (id BIGINT, k STRING, n INT) WITH ('connector' = 'filesystem', 'path' = '${NEAR}/near', 'format' = 'parquet',
   'sink.rolling-policy.rollover-interval' = '200 ms');
 INSERT INTO far SELECT id, k, n FROM clicks;
@@ -317,6 +318,11 @@ func TestHDFSAway(t *testing.T) {
 	}
 	written("far", 200)
 
+	p.terminate()
+	p.wait()
+	// One that tries for long is stopped no later.
+	p = w.start(append(args, "--set", "RETRY=1 h")...)
+	eventuallyOf(t, p, "it serves", func() (bool, string) { return w.jobs() != nil, "no answer" })
 	nn.Kill()
 	w.produce("clicks", clicks(200, 100)...)
 	w.produce("taps", clicks(200, 100)...)
@@ -326,7 +332,16 @@ func TestHDFSAway(t *testing.T) {
 	if code := p.wait(); code != 1 {
 		t.Errorf("stopped without a NameNode: exit code %d, want 1\n%s", code, p.stderr.String())
 	}
+	// Far below 'hdfs.retry-timeout', also on a machine that has no time.
+	if took := time.Since(began); took > 40*time.Second {
+		t.Errorf("it stopped after %v", took)
+	}
 	t.Logf("it stopped after %v and said:\n%s", time.Since(began).Round(time.Millisecond), p.stderr.String())
+	// A start waits for a while, says so, and ends as for any other server.
+	away := w.run(append(args, "--set", "WAIT=2 s")...)
+	if line := "table far: its server does not answer"; away.code != 3 || strings.Count(away.stderr, line) != 1 {
+		t.Errorf("started without a NameNode: exit code %d, want 3, and once %q in\n%s", away.code, line, away.stderr)
+	}
 	if err := nn.Start(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io/fs"
 	"syscall"
+
+	"github.com/millrace/millrace/runtime/connector"
 )
 
 // Code is a process exit code.
@@ -47,7 +49,7 @@ func Printed(code Code, err error) error {
 }
 
 // Of classifies an error: the code that was attached to it, Environment for
-// errors of the operating system, else Failed.
+// errors of the operating system and for servers that are away, else Failed.
 func Of(err error) Code {
 	if err == nil {
 		return OK
@@ -58,7 +60,8 @@ func Of(err error) Code {
 	}
 	var errno syscall.Errno
 	var path *fs.PathError
-	if errors.As(err, &errno) || errors.As(err, &path) {
+	var away *connector.AwayError
+	if errors.As(err, &errno) || errors.As(err, &path) || errors.As(err, &away) {
 		return Environment
 	}
 	return Failed
