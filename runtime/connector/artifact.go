@@ -67,6 +67,8 @@ type Header struct {
 // Artifact is something sealed: durable, and not yet visible to readers.
 type Artifact struct {
 	Header Header
+	// Home is the table's home that it lies in.
+	Home uint8
 	// Bytes is the size of the artefact as stored.
 	Bytes int64
 	// Location is where it will be found once published, for people and for

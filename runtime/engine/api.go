@@ -157,6 +157,8 @@ type TableStatus struct {
 	Files int64
 	// Partitions of the table that are open, closed and announced.
 	OpenPartitions, Announced int
+	// Home is where the table is; nil: it has one home.
+	Home *HomeStatus
 	// AnnounceError is why partitions that are closed could not be announced;
 	// it is tried again.
 	AnnounceError string

@@ -99,6 +99,8 @@ type closeState struct {
 	open       map[string]bool
 	first      map[string]int64
 	closes     map[string]*ledger.Close
+	// switches is the number of the table's last switch when this was gathered.
+	switches uint32
 }
 
 // closePlan is what is to be done.
@@ -218,7 +220,10 @@ func (c *closer) step(ctx context.Context, s *closeState, wake func(), done *syn
 	}
 	if len(facts) > 0 {
 		c.gate.Lock()
-		err := c.book.Append(ctx, facts...)
+		var err error
+		if _, now := c.book.ActiveHome(c.table.ID); now == s.switches {
+			err = c.book.Append(ctx, facts...)
+		} // else partitions that seemed complete have moved: the next look will tell
 		c.gate.Unlock()
 		if err != nil {
 			return true, fmt.Errorf("closing partitions of table %s: %w", c.table.Name, err)
@@ -253,6 +258,12 @@ func (c *closer) step(ctx context.Context, s *closeState, wake func(), done *syn
 // load fills in what the book and the closer know.
 func (c *closer) load(s *closeState) {
 	s.policy = c.policy
+	_, s.switches = c.book.ActiveHome(c.table.ID)
+	for _, m := range c.book.Moves(c.table.ID, nil) {
+		if !m.Done() {
+			s.open[m.TablePartition] = true
+		}
+	}
 	s.closes = map[string]*ledger.Close{}
 	seen := map[string]bool{}
 	for tp := range s.open {

@@ -73,6 +73,7 @@ type table struct {
 	notNull   graph.ErrorPolicy
 	closer    *closer
 	stage     *graph.Node
+	standby   *standby // nil: it has one home
 	files     atomic.Int64
 	// stirred: something of it has changed since its closes were looked at;
 	// pending: some were on their way then.
@@ -141,6 +142,7 @@ func Start(ctx context.Context, job *graph.Job, deps Deps) (*Run, error) {
 	}
 	r.bg.Add(1)
 	go r.supervise()
+	r.watchHomes()
 	return r, nil
 }
 
@@ -201,6 +203,9 @@ func (r *Run) open(ctx context.Context) error {
 	}
 	r.notice("job %s: epoch %d; processes of earlier epochs can commit nothing any more", r.job.Name, r.epoch)
 	if err := r.openTables(ctx); err != nil {
+		return err
+	}
+	if err := r.keyless(); err != nil {
 		return err
 	}
 	if err := r.openKeyed(ctx); err != nil {

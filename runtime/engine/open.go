@@ -56,11 +56,7 @@ func (r *Run) addSink(ctx context.Context, n *graph.Node, op *graph.Sink) error 
 		return err
 	}
 	t := &table{fact: fact, nodes: []graph.NodeID{n.ID}, sinkTable: op.Table, onError: op.OnError, notNull: op.NotNull}
-	err = r.patiently(ctx, "table "+name, func(ctx context.Context) (err error) {
-		t.sink, err = op.Connector.OpenSink(ctx, op.Table, r.owner())
-		return err
-	})
-	if err != nil {
+	if err := r.openSink(ctx, t, op); err != nil {
 		return err
 	}
 	r.tables[name], r.nodes[n.ID] = t, t
@@ -75,6 +71,26 @@ func (r *Run) addSink(ctx context.Context, n *graph.Node, op *graph.Sink) error 
 		}
 	}
 	return nil
+}
+
+// openSink connects to a table's system, or to that of its home.
+func (r *Run) openSink(ctx context.Context, t *table, op *graph.Sink) error {
+	if sc, ok := op.Connector.(connector.StandbyConnector); ok {
+		sb, err := sc.Standby(op.Table)
+		if err != nil {
+			return fmt.Errorf("table %s: %w", t.fact.Name, err)
+		}
+		if sb != nil {
+			return r.openHomes(ctx, t, op, sc, sb)
+		}
+	}
+	if active, number := r.book.ActiveHome(t.fact.ID); active != connector.MainHome {
+		return fmt.Errorf("table %s: its home is its standby since switch %d, and the job names none any more", t.fact.Name, number)
+	}
+	return r.patiently(ctx, "table "+t.fact.Name, func(ctx context.Context) (err error) {
+		t.sink, err = op.Connector.OpenSink(ctx, op.Table, r.owner())
+		return err
+	})
 }
 
 // owner is who this run is to the tables it writes.

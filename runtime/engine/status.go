@@ -82,8 +82,16 @@ func (r *Run) Rows() []ledger.Row {
 		return key{x.Table.Name, ledger.CursorKey{Output: x.Table.ID, Topic: x.Topic, Partition: x.Partition}}
 	}
 	live := map[key]ledger.Row{}
+	moving := map[*ledger.Table]map[ledger.SourceKey]int64{}
+	for _, t := range r.tables {
+		if t.standby != nil {
+			moving[t.fact] = r.book.Moving(t.fact.ID)
+		}
+	}
 	for _, l := range r.snapshot() {
 		for _, row := range l.Rows() {
+			n := min(moving[row.Table][ledger.SourceKey{Topic: row.Topic, Partition: row.Partition}], row.Counts.Written)
+			row.Counts.Written, row.Open = row.Counts.Written-n, row.Open+n
 			live[keyOf(&row)] = row
 		}
 	}
@@ -160,6 +168,7 @@ func (r *Run) tableStatus(t *table, s *Status) TableStatus {
 			x.AnnounceError = err.Error()
 		}
 	}
+	x.Home = r.homeStatus(t)
 	r.mu.Lock()
 	if v := r.rates[t.fact.Name]; v != nil {
 		x.RowsPerSecond = v.perSecond()

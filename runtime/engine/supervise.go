@@ -266,7 +266,7 @@ func (r *Run) finishedProgress(l *laneOf, t *table) []lane.Progress {
 // holds for retention.
 func (r *Run) mirror(lanes []*laneOf) {
 	for _, l := range lanes {
-		at := r.resume(l)
+		at := r.resume(l, false)
 		if len(at) == 0 {
 			continue
 		}
@@ -277,15 +277,16 @@ func (r *Run) mirror(lanes []*laneOf) {
 		}
 		if h, ok := l.source.src.(connector.Holder); ok {
 			name := r.deps.Scope.Job.String() + "/" + l.Config().Name
-			if err := h.Hold(r.ctx, name, at); err != nil && r.ctx.Err() == nil {
+			if err := h.Hold(r.ctx, name, r.resume(l, true)); err != nil && r.ctx.Err() == nil {
 				r.deps.Log.Warn("holding input", "lane", l.Config().Name, "error", err)
 			}
 		}
 	}
 }
 
-// resume is the least durable position of a lane's outputs.
-func (r *Run) resume(l *laneOf) []connector.Position {
+// resume is the least durable position of a lane's outputs; hold: what is to be kept
+// from there on, which is more for tables with a standby.
+func (r *Run) resume(l *laneOf, hold bool) []connector.Position {
 	var out []connector.Position
 	for _, p := range l.Config().Partitions {
 		best := connector.Position{Partition: p, Offset: -1}
@@ -293,6 +294,12 @@ func (r *Run) resume(l *laneOf) []connector.Position {
 			c, ok := r.book.Cursor(ledger.CursorKey{Output: t.fact.ID, Topic: p.TopicID, Partition: p.ID})
 			if ok && (best.Offset < 0 || c.Offset < best.Offset) {
 				best.Offset, best.LeaderEpoch = c.Offset, c.LeaderEpoch
+			}
+			if ok && hold && t.standby != nil {
+				// Its partitions may have to be read again as long as they may move.
+				if from, some := r.book.HoldFrom(t.fact.ID, ledger.SourceKey{Topic: p.TopicID, Partition: p.ID}); some && from < best.Offset {
+					best.Offset = from
+				}
 			}
 		}
 		if best.Offset >= 0 {

@@ -312,6 +312,7 @@ func (l *Lane) openOutput(ctx context.Context, a *attempt, o *output, cursors []
 		return err
 	}
 	o.loadHead()
+	o.loadMoves()
 	return nil
 }
 
@@ -347,7 +348,7 @@ func (l *Lane) attach(ctx context.Context, a *attempt, o *output, cursors []ledg
 func (l *Lane) skipSet(ctx context.Context, o *output) error {
 	n := 0
 	above := make([][]*ledger.Input, len(l.cfg.Partitions))
-	for _, e := range l.cfg.Book.IntentsOf(o.cfg.Table.ID, func(e *ledger.Entry) bool { return e.Result == ledger.Committed }) {
+	for _, e := range l.cfg.Book.IntentsOf(o.cfg.Table.ID, func(e *ledger.Entry) bool { return e.Result == ledger.Committed && !e.Rewrite }) {
 		for p, part := range l.cfg.Partitions {
 			in := e.Input(part.TopicID, part.ID)
 			if in != nil && in.Offsets.End() > o.tracker.Cursor(int32(p)).Offset {

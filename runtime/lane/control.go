@@ -63,6 +63,55 @@ func (l *Lane) Kill() {
 	<-l.done
 }
 
+// Pause ends the lane's attempt as a crash would, and begins no other before
+// Unpause. It returns when nothing of the attempt runs any more, or with ctx's
+// error; the lane is then still pausing.
+func (l *Lane) Pause(ctx context.Context) error {
+	l.mu.Lock()
+	if l.paused == nil {
+		l.paused = make(chan struct{})
+		if l.att == nil {
+			close(l.paused)
+		} else {
+			l.att.cancel()
+			for _, d := range l.att.drives {
+				d.member.Wake()
+			}
+		}
+	}
+	if l.retry != nil {
+		l.retry.Stop()
+	}
+	ended := l.paused
+	l.mu.Unlock()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("pausing lane %s: %w", l.cfg.Name, ctx.Err())
+	}
+}
+
+// Unpause begins a new attempt, also of a lane that was stopped or quarantined
+// before, unless the lane has ended for good.
+func (l *Lane) Unpause() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.paused == nil {
+		return
+	}
+	l.paused = nil
+	select {
+	case <-l.done:
+		return
+	default:
+	}
+	if l.att == nil && !l.stopping.Load() && !l.killed {
+		l.failures = 0
+		l.begin()
+	}
+}
+
 // ResumeOptions are the decisions a stopped lane may wait for.
 type ResumeOptions struct {
 	// SkipLost goes on behind records that are gone.
@@ -84,7 +133,7 @@ func (l *Lane) Resume(o ResumeOptions) error {
 		return fmt.Errorf("lane %s has ended: %w", l.cfg.Name, ErrNotStopped)
 	default:
 	}
-	if l.att != nil || l.stopping.Load() {
+	if l.att != nil || l.stopping.Load() || l.paused != nil {
 		return fmt.Errorf("lane %s is %s: %w", l.cfg.Name, l.state, ErrNotStopped)
 	}
 	if l.retry != nil {

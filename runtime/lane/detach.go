@@ -15,7 +15,7 @@ func (l *Lane) detach(d *drive, blocked *output) {
 		return
 	}
 	d.mu.Lock()
-	if len(d.outputs) < 2 || !slices.Contains(d.outputs, blocked) || blocked.blockedSince.Load() == 0 {
+	if len(d.outputs) < 2 || !slices.Contains(d.outputs, blocked) || blocked.blockedSince.Load() == 0 && !blocked.rewriting.Load() {
 		d.mu.Unlock()
 		l.mu.Unlock()
 		return

@@ -270,6 +270,11 @@ func (d *drive) step(ctx context.Context) (more bool, err error) {
 		if !d.has(o) {
 			continue
 		}
+		if len(o.moves) > 0 {
+			if err := o.rewrite(ctx, d); err != nil || d.lane.stopping.Load() {
+				return err == nil, err
+			}
+		}
 		if err := o.tick(ctx, d); err != nil {
 			return false, err
 		}

@@ -109,6 +109,9 @@ func (e *AmbiguousError) Error() string {
 // rows are sealed again by the next one.
 var errRefused = errors.New("the sink refused an artefact; its rows are written again")
 
+// errPaused is why a paused lane does not run.
+var errPaused = errors.New("its table is moving to its other home")
+
 // errTooBig asks for another attempt with smaller batches.
 var errTooBig = errors.New("a batch does not fit the lane's memory")
 
@@ -118,5 +121,6 @@ func stops(err error) bool {
 	var amb *AmbiguousError
 	var owned *connector.OwnedError
 	var dead *DeadRateError
-	return errors.As(err, &dead) || errors.As(err, &lost) || errors.As(err, &amb) || errors.As(err, &owned) || errors.Is(err, connector.ErrFenced)
+	var drift *DriftError
+	return errors.As(err, &dead) || errors.As(err, &drift) || errors.As(err, &lost) || errors.As(err, &amb) || errors.As(err, &owned) || errors.Is(err, connector.ErrFenced)
 }

@@ -46,6 +46,7 @@ type Lane struct {
 	skipLost bool
 	rebuild  bool
 	killed   bool
+	paused   chan struct{} // closed when a paused lane's attempt has ended; nil: not paused
 	done     chan struct{}
 }
 
@@ -119,7 +120,7 @@ func (l *Lane) progress() {
 func (l *Lane) Start() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.att == nil && !l.killed {
+	if l.att == nil && !l.killed && l.paused == nil {
 		l.begin()
 	}
 }
@@ -204,6 +205,9 @@ func (l *Lane) settle(a *attempt) {
 	}
 	l.att = nil
 	l.wants = nil
+	if l.paused != nil {
+		close(l.paused)
+	}
 	var fail *FailError
 	err := a.err
 	switch {
@@ -215,6 +219,8 @@ func (l *Lane) settle(a *attempt) {
 		l.end(Finished, nil)
 	case errors.As(err, &fail) || l.cfg.Book.Broken() != nil:
 		l.end(Failed, err)
+	case l.paused != nil && !l.stopping.Load():
+		l.state, l.err, l.retryAt = BackingOff, errPaused, l.now()
 	case stops(err):
 		l.state, l.err = Stopped, err
 		l.notice("stopped: %v", err)
@@ -260,7 +266,7 @@ func (l *Lane) again(err error) {
 	l.retry = l.clock.AfterFunc(wait, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.att == nil && (l.state == BackingOff || l.state == Quarantined) && !l.stopping.Load() && !l.killed {
+		if l.att == nil && (l.state == BackingOff || l.state == Quarantined) && !l.stopping.Load() && !l.killed && l.paused == nil {
 			l.begin()
 		}
 	})

@@ -54,6 +54,11 @@ type output struct {
 	nextFile     atomic.Int64 // ms of the lane's clock, 0: none
 	ended        bool
 	deadRate     deadRate
+
+	// moves are table partitions whose rows are to be written anew at another home;
+	// rewriting says that it is being done.
+	moves     []ledger.Move
+	rewriting atomic.Bool
 }
 
 func newOutput(l *Lane, a *attempt, cfg *OutputConfig) *output {

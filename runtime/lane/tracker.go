@@ -347,6 +347,14 @@ func (m minutes) list() []ledger.MinuteSum {
 // noEvent are the event bounds of no rows.
 func noEvent() (lo, hi int64) { return math.MaxInt64, math.MinInt64 }
 
+// TakeID takes the id of an artefact that the tracker does not follow.
+func (t *Tracker) TakeID() connector.ArtifactID {
+	t.seq++
+	id := t.id
+	id.Sequence = t.seq
+	return id
+}
+
 // NextID is the id that the next artefact gets.
 func (t *Tracker) NextID() connector.ArtifactID {
 	id := t.id

@@ -31,6 +31,7 @@ type Book struct {
 	closes     map[CloseKey]*Close
 	publishing map[uint64]*Publishing
 	emitted    map[connector.UUID]*Emitted
+	homes      homes
 	voided     int
 }
 
@@ -75,7 +76,7 @@ func newBook(l *Ledger, s Scope) *Book {
 		lanes: map[connector.LaneID]*Lane{}, opens: map[connector.LaneID]*Open{},
 		cursors: map[CursorKey]*Cursor{}, hours: map[hourKey]*Hour{}, heads: map[headKey]*Head{},
 		intents: map[connector.ArtifactID]*Entry{}, byTable: map[connector.UUID]map[connector.ArtifactID]*Entry{}, closes: map[CloseKey]*Close{},
-		publishing: map[uint64]*Publishing{}, emitted: map[connector.UUID]*Emitted{},
+		publishing: map[uint64]*Publishing{}, emitted: map[connector.UUID]*Emitted{}, homes: newHomes(),
 	}
 }
 
@@ -187,10 +188,15 @@ func (b *Book) apply(f Fact) {
 	case *Intent:
 		b.own(f)
 		b.enter(&Entry{Intent: f})
+		b.homes.settle(f)
 	case *Outcome:
 		b.end(f)
 	case *Close:
 		b.closes[CloseKey{f.Table, f.TablePartition}] = f
+	case *Switch:
+		b.homes.add(f)
+	case *Moved:
+		b.homes.move(b.scope, f)
 	case *Publishing:
 		b.publishing[f.Manifest] = f
 	case *Emitted:

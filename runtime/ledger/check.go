@@ -38,7 +38,7 @@ func (b *Book) Rows() []Row {
 			Resume: c.Offset, Counts: c.Counts.Clone()}
 	}
 	for _, e := range b.intents {
-		if e.Result != Committed {
+		if e.Result != Committed || e.Rewrite {
 			continue
 		}
 		for i := range e.Inputs {
@@ -54,6 +54,14 @@ func (b *Book) Rows() []Row {
 			}
 			above := in.Counts(r.Resume, math.MaxInt64)
 			r.Counts.Add(&above)
+		}
+	}
+	for table := range b.homes.moved {
+		for k, n := range b.movingRows(table) {
+			if r := rows[CursorKey{table, k.Topic, k.Partition}]; r != nil {
+				n = min(n, r.Counts.Written)
+				r.Counts.Written, r.Open = r.Counts.Written-n, r.Open+n
+			}
 		}
 	}
 	out := make([]Row, 0, len(rows))
@@ -98,7 +106,41 @@ func (b *Book) Check() []Violation {
 					r.Counts.Read, r.Counts.Written, r.Counts.Folded, r.Counts.Filtered.Sum(), r.Counts.Dead.Sum(), r.Counts.Late, open)})
 		}
 	}
-	return append(out, b.doubles()...)
+	out = append(out, b.doubles()...)
+	return append(out, b.rewrittenTwice()...)
+}
+
+// rewrittenTwice finds offsets that two artefacts hold which stand for void ones of
+// one table partition.
+func (b *Book) rewrittenTwice() []Violation {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	type key struct {
+		CloseKey
+		SourceKey
+	}
+	seen := map[key]offsets.Set{}
+	var out []Violation
+	for _, e := range b.intents {
+		if e.Result != Committed || !e.Rewrite {
+			continue
+		}
+		for i := range e.Artifacts {
+			h := &e.Artifacts[i].Header
+			if b.homes.void[h.ID] != nil {
+				continue
+			}
+			for _, in := range h.Inputs {
+				k := key{CloseKey{h.ID.Table, h.TablePartition}, SourceKey{in.Topic, in.Partition}}
+				if twice := seen[k].Intersect(in.Offsets); !twice.Empty() {
+					out = append(out, Violation{b.table(h.ID.Table).Name, in.Topic.String(), in.Partition,
+						fmt.Sprintf("offsets %s of partition %s are in two artefacts of its home, one is %s", twice, h.TablePartition, h.ID)})
+				}
+				seen[k] = seen[k].Union(in.Offsets)
+			}
+		}
+	}
+	return out
 }
 
 func (b *Book) doubles() []Violation {
@@ -111,7 +153,7 @@ func (b *Book) doubles() []Violation {
 	}
 	var all []input
 	for _, e := range b.intents {
-		if e.Result == Committed {
+		if e.Result == Committed && !e.Rewrite {
 			for i := range e.Inputs {
 				in := &e.Inputs[i]
 				all = append(all, input{CursorKey{e.ID().Table, in.Topic, in.Partition}, in, e.ID()})

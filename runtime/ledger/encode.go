@@ -140,6 +140,52 @@ func (f *Intent) appendFields(b []byte) []byte {
 			b = appendInt(b, x)
 		}
 	}
+	return f.appendHomes(b)
+}
+
+// appendHomes says where the artefacts lie: nothing for a table with one home.
+func (f *Intent) appendHomes(b []byte) []byte {
+	some := f.Rewrite
+	for i := range f.Artifacts {
+		some = some || f.Artifacts[i].Home != 0
+	}
+	if !some {
+		return b
+	}
+	b = append(b, boolByte(f.Rewrite))
+	for i := range f.Artifacts {
+		b = append(b, f.Artifacts[i].Home)
+	}
+	return b
+}
+
+func (f *Intent) decodeHomes(v *decoder) {
+	if len(v.b) == 0 {
+		return
+	}
+	f.Rewrite = v.byte() == 1
+	for i := range f.Artifacts {
+		f.Artifacts[i].Home = v.byte()
+		v.bad = v.bad || f.Artifacts[i].Home >= connector.Homes
+	}
+}
+
+func (f *Switch) kind() kind                { return kindSwitch }
+func (f *Switch) appendKey(b []byte) []byte { return appendU32(append(b, f.Table[:]...), f.Number) }
+func (f *Switch) appendFields(b []byte) []byte {
+	return appendString(appendVarint(append(b, f.To, boolByte(f.Edge)), f.TimeMillis), f.Reason)
+}
+
+func (f *Moved) kind() kind { return kindMoved }
+func (f *Moved) appendKey(b []byte) []byte {
+	return append(appendU32(append(b, f.Table[:]...), f.Number), f.TablePartition...)
+}
+func (f *Moved) appendFields(b []byte) []byte {
+	b = append(b, f.To, boolByte(f.Retracted))
+	b = appendUvarint(b, uint64(len(f.IDs)))
+	for _, id := range f.IDs {
+		b = appendID(b, id)
+	}
 	return b
 }
 
@@ -255,6 +301,14 @@ func decode(k kind, key, v *decoder) Fact {
 			f.IDs = append(f.IDs, v.id())
 		}
 		return f
+	case kindSwitch:
+		return &Switch{Table: key.uuid(), Number: key.u32(), To: v.byte(), Edge: v.byte() == 1, TimeMillis: v.varint(), Reason: v.string()}
+	case kindMoved:
+		f := &Moved{Table: key.uuid(), Number: key.u32(), TablePartition: key.rest(), To: v.byte(), Retracted: v.byte() == 1}
+		for range v.count() {
+			f.IDs = append(f.IDs, v.id())
+		}
+		return f
 	case kindEmitted:
 		return &Emitted{Table: key.uuid(), Epoch: v.u64(), Manifest: v.u64(), Rows: v.int64(), Dead: v.tallies()}
 	}
@@ -310,6 +364,7 @@ func decodeIntent(key, v *decoder) *Intent {
 	if len(f.Artifacts) == 1 {
 		f.Artifacts[0].Header.Inputs = f.headerInputs()
 	}
+	f.decodeHomes(v)
 	return f
 }
 

@@ -191,6 +191,10 @@ type Intent struct {
 	Minutes []MinuteSum
 	// SealedMillis is the wall clock, for people.
 	SealedMillis int64
+	// Rewrite: the artefacts hold rows of void ones at another home of the table
+	// (see Moved), which are counted where these are. Inputs have no exceptions,
+	// and there are no Minutes.
+	Rewrite bool
 }
 
 // MinuteSum is the counts of one minute.
@@ -281,6 +285,34 @@ type Close struct {
 	Version    uint32
 	Bounds     []Bound
 	TimeMillis int64
+}
+
+// Switch makes a home of a table the one where its new partitions begin.
+type Switch struct {
+	Table connector.UUID
+	// Number counts the table's switches, from 1.
+	Number uint32
+	To     uint8
+	// Edge: partitions that have begun stay where they are.
+	Edge       bool
+	TimeMillis int64
+	// Reason says who or what wanted it.
+	Reason string
+}
+
+// Moved moves a table partition to another home: artefacts of it are void for
+// good, also those already committed, and their rows are written anew at its new
+// home, from the log. It stands in one store batch with its Switch.
+type Moved struct {
+	Table          connector.UUID
+	TablePartition string
+	// Number is the Switch's.
+	Number uint32
+	To     uint8
+	// IDs are the artefacts that are void from here on.
+	IDs []connector.ArtifactID
+	// Retracted: no reader sees them any more at the home they lie in.
+	Retracted bool
 }
 
 // Publishing says that a keyed stage's manifest is about to be published.

@@ -60,6 +60,8 @@ func facts() []Fact {
 	second.Header.ID.Sequence, second.Header.TablePartition = 8, "dt=2021-07-22"
 	two.Artifacts = append(two.Artifacts, second)
 	keyed := connector.ArtifactID{Job: scope.Job, Generation: scope.Generation, Table: tableA, Keyed: true, Subtask: 3, Epoch: 9, Manifest: 17, Sequence: 1}
+	anew := intent(6, 1, offsets.Of(10, 20))
+	anew.Rewrite, anew.Artifacts[0].Home = true, connector.StandbyHome
 	return []Fact{
 		&Start{Epoch: 3, TimeMillis: -1},
 		&Table{Name: "事件", ID: tableA, Exchange: true, Feeds: []string{"a", "b"}},
@@ -80,6 +82,9 @@ func facts() []Fact {
 		&Publishing{Epoch: 9, Manifest: 17, IDs: []connector.ArtifactID{{Table: tableA, Keyed: true, Subtask: 3, Epoch: 9, Manifest: 17, Sequence: 1}}},
 		&Emitted{Table: tableA, Epoch: 9, Manifest: 17, Rows: 100, Dead: Tallies{{Reason{"overflow", "n"}, 1}}},
 		&Open{Lane: laneA, Epoch: 5, Fingerprint: 77, TimeMillis: 1, Ends: []PartitionOffset{{0, 0}, {2, 1 << 40}}, EndsBy: 99},
+		&Switch{Table: tableA, Number: 2, To: connector.StandbyHome, Edge: true, TimeMillis: 9, Reason: "by hand"},
+		&Moved{Table: tableA, Number: 3, TablePartition: "dt=2021-07-21/hr=06", To: connector.StandbyHome, Retracted: true, IDs: []connector.ArtifactID{artifactID(4, 2), artifactID(4, 7)}},
+		anew,
 	}
 }
 
@@ -91,6 +96,10 @@ func owned(f Fact) Fact {
 		b.own(f)
 	case *Outcome:
 		f.ID.Job, f.ID.Generation = scope.Job, scope.Generation
+	case *Moved:
+		for i := range f.IDs {
+			f.IDs[i].Job, f.IDs[i].Generation = scope.Job, scope.Generation
+		}
 	}
 	return f
 }

@@ -2,6 +2,9 @@ package ledger
 
 import (
 	"context"
+	"slices"
+
+	"github.com/millrace/millrace/runtime/connector"
 )
 
 // PruneOptions say what may be dropped.
@@ -57,6 +60,9 @@ func (b *Book) prunable(o PruneOptions) [][]byte {
 // partition that the intent names is past it and its table partitions are
 // closed.
 func (b *Book) passed(e *Entry, o PruneOptions) bool {
+	if e.Rewrite || slices.ContainsFunc(e.Artifacts, func(a connector.Artifact) bool { return b.homes.void[a.Header.ID] != nil }) {
+		return false // they say what was moved, and that all of it was
+	}
 	for i := range e.Inputs {
 		in := &e.Inputs[i]
 		c := b.cursors[CursorKey{e.ID().Table, in.Topic, in.Partition}]

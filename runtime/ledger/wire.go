@@ -27,6 +27,8 @@ const (
 	kindClose      kind = 'X'
 	kindPublishing kind = 'B'
 	kindEmitted    kind = 'E'
+	kindSwitch     kind = 'W'
+	kindMoved      kind = 'V'
 )
 
 // Version is the version of the value layout.

@@ -323,10 +323,14 @@ func TestHDFSAway(t *testing.T) {
 	// One that tries for long is stopped no later.
 	p = w.start(append(args, "--set", "RETRY=1 h")...)
 	eventuallyOf(t, p, "it serves", func() (bool, string) { return w.jobs() != nil, "no answer" })
-	nn.Kill()
 	w.produce("clicks", clicks(200, 100)...)
 	w.produce("taps", clicks(200, 100)...)
+	written("far", 300)
 	written("near", 300)
+	nn.Kill()
+	w.produce("clicks", clicks(300, 100)...)
+	w.produce("taps", clicks(300, 100)...)
+	written("near", 400)
 	began := time.Now()
 	p.terminate()
 	if code := p.wait(); code != 1 {
@@ -351,6 +355,6 @@ func TestHDFSAway(t *testing.T) {
 	w.run(append(args, "--set", "BOUNDED=latest-offset")...).must(t, 0)
 	w.run("ledger", "show", "--check").must(t, 0)
 	w.fetch()
-	compare(t, "far", readTable(t, filepath.Join(w.lake, "far")), clickRows(0, 300))
-	compare(t, "near", readTable(t, filepath.Join(near, "near")), clickRows(0, 300))
+	compare(t, "far", readTable(t, filepath.Join(w.lake, "far")), clickRows(0, 400))
+	compare(t, "near", readTable(t, filepath.Join(near, "near")), clickRows(0, 400))
 }

@@ -40,6 +40,7 @@ type Process struct {
 	fault   Fault
 	unknown bool
 	blocked map[string]<-chan struct{} // by "table operation"
+	away    map[string]bool            // tables whose system is
 }
 
 // Fault decides about an operation before it has an effect. With an error it
@@ -81,6 +82,34 @@ func (p *Process) SetTableFault(table, op string, until <-chan struct{}) {
 		p.blocked = map[string]<-chan struct{}{}
 	}
 	p.blocked[table+" "+op] = until
+}
+
+// SetAway takes a table's system away, or brings it back.
+func (p *Process) SetAway(table string, on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.away == nil {
+		p.away = map[string]bool{}
+	}
+	p.away[table] = on
+}
+
+// AwayError is what a table gives whose system is away.
+type AwayError struct{ Table string }
+
+func (e *AwayError) Error() string { return "the system of table " + e.Table + " is away" }
+
+// Away implements connector.Away.
+func (e *AwayError) Away() bool { return true }
+
+// there is nil when a table's system is.
+func (p *Process) there(table string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.away[table] {
+		return &AwayError{table}
+	}
+	return nil
 }
 
 // hang waits as SetTableFault says.

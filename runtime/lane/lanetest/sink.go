@@ -109,6 +109,33 @@ func (p *Process) Sink(name string, o SinkOptions) *Sink {
 	return &Sink{p: p, t: p.w.table(name), name: name, o: o}
 }
 
+// op is an operation on the table's system.
+func (s *Sink) op(name string, effect func() error) error {
+	if err := s.p.there(s.name); err != nil {
+		return err
+	}
+	return s.p.op(name, effect)
+}
+
+// Hurry implements connector.Hurrier: nothing waits.
+func (s *Sink) Hurry() {}
+
+// Probe implements connector.HomeSink.
+func (s *Sink) Probe(context.Context) error { return s.p.there(s.name) }
+
+// Retract implements connector.HomeSink.
+func (s *Sink) Retract(_ context.Context, as []connector.Artifact) error {
+	return s.op("retract", func() error {
+		s.t.mu.Lock()
+		defer s.t.mu.Unlock()
+		for _, a := range as {
+			delete(s.t.staged, a.Header.ID)
+			delete(s.t.published, a.Header.ID)
+		}
+		return nil
+	})
+}
+
 // Roll implements connector.Sink.
 func (s *Sink) Roll() connector.RollPolicy { return s.o.Roll }
 
@@ -120,7 +147,7 @@ func (s *Sink) CommitPolicy() connector.CommitPolicy { return s.o.Policy }
 
 // CommitPartition implements connector.PartitionCommitter.
 func (s *Sink) CommitPartition(_ context.Context, tp string) error {
-	return s.p.op("announce", func() error {
+	return s.op("announce", func() error {
 		s.t.mu.Lock()
 		defer s.t.mu.Unlock()
 		s.t.announced = append(s.t.announced, tp)
@@ -130,6 +157,9 @@ func (s *Sink) CommitPartition(_ context.Context, tp string) error {
 
 // MaxEpoch implements connector.Sink.
 func (s *Sink) MaxEpoch(_ context.Context, lane connector.LaneID) (uint64, error) {
+	if err := s.p.there(s.name); err != nil {
+		return 0, err
+	}
 	s.t.mu.Lock()
 	defer s.t.mu.Unlock()
 	return s.t.fence[lane], nil
@@ -138,7 +168,7 @@ func (s *Sink) MaxEpoch(_ context.Context, lane connector.LaneID) (uint64, error
 // OpenWriter implements connector.Sink.
 func (s *Sink) OpenWriter(_ context.Context, a connector.Attempt) (connector.Writer, error) {
 	w := &writer{s: s, epoch: a.ID.Epoch, lane: a.ID.Lane, ids: map[string]connector.BucketID{}, open: map[connector.BucketID]*openFile{}}
-	return w, s.p.op("fence", func() error {
+	return w, s.op("fence", func() error {
 		s.t.mu.Lock()
 		defer s.t.mu.Unlock()
 		if s.t.fence[a.ID.Lane] >= a.ID.Epoch {
@@ -154,7 +184,7 @@ func (s *Sink) Publish(_ context.Context, as []connector.Artifact) []error {
 	s.p.hang(s.name, "publish")
 	errs := make([]error, len(as))
 	for i, a := range as {
-		errs[i] = s.p.op("publish", func() error {
+		errs[i] = s.op("publish", func() error {
 			s.t.mu.Lock()
 			defer s.t.mu.Unlock()
 			id := a.Header.ID
@@ -176,7 +206,7 @@ func (s *Sink) Publish(_ context.Context, as []connector.Artifact) []error {
 // Resolve implements connector.Committer.
 func (s *Sink) Resolve(_ context.Context, as []connector.Artifact) ([]connector.Outcome, error) {
 	out := make([]connector.Outcome, len(as))
-	err := s.p.op("resolve", func() error {
+	err := s.op("resolve", func() error {
 		s.t.mu.Lock()
 		defer s.t.mu.Unlock()
 		for i, a := range as {
@@ -198,7 +228,7 @@ func (s *Sink) Resolve(_ context.Context, as []connector.Artifact) ([]connector.
 
 // Discard implements connector.Committer.
 func (s *Sink) Discard(_ context.Context, as []connector.Artifact) error {
-	return s.p.op("discard", func() error {
+	return s.op("discard", func() error {
 		s.t.mu.Lock()
 		defer s.t.mu.Unlock()
 		for _, a := range as {
@@ -300,6 +330,9 @@ func (w *writer) Open() []connector.Bucket {
 	return out
 }
 
+// TablePartition implements connector.PartitionNamer.
+func (w *writer) TablePartition(id connector.BucketID) string { return w.names[id] }
+
 func (w *writer) HeldBytes() int64 { return int64(10 * w.held) }
 
 func (w *writer) Seal(_ context.Context, req []connector.SealRequest) ([]connector.Artifact, error) {
@@ -309,7 +342,7 @@ func (w *writer) Seal(_ context.Context, req []connector.SealRequest) ([]connect
 		if f == nil || int64(len(f.rows)) != r.Header.Rows {
 			return nil, fmt.Errorf("BUG: header of %d rows for bucket %d", r.Header.Rows, r.Bucket)
 		}
-		err := w.s.p.op("seal", func() error {
+		err := w.s.op("seal", func() error {
 			w.s.t.mu.Lock()
 			defer w.s.t.mu.Unlock()
 			if w.s.t.fence[w.lane] != w.epoch {
