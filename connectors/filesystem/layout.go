@@ -18,8 +18,10 @@ const (
 	// without hard links.
 	ownerRecordFile = "record"
 	fencedSuffix    = ".fenced"
-	openPrefix      = "open-"
-	partPrefix      = "part-"
+	// voidDir is where void files of a job lie, below its directory of .staging.
+	voidDir    = "void"
+	openPrefix = "open-"
+	partPrefix = "part-"
 )
 
 // laneDir is a lane's (or keyed subtask's) directory below .staging.

@@ -65,6 +65,10 @@ func (c *Connector) newSource(t *connector.Table) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p, ok := c.second(t.Options); ok {
+		return nil, &connector.OptionError{Key: p.Option, Message: "not_yet: reading a table with a standby, whose partitions lie here and there; " +
+			"declare each home as a table of its own: what lies where is in 'millrace tables ls' and in the manifest topic"}
+	}
 	s := &Source{conn: c, table: t, opts: opts, known: map[connector.UUID]*listed{}, mounts: map[string]place{}}
 	return s, s.bind()
 }
@@ -111,7 +115,7 @@ func knownMetadata(key string) bool {
 
 // Partitions implements connector.Source.
 func (s *Source) Partitions(ctx context.Context) ([]connector.Partition, error) {
-	defer context.AfterFunc(ctx, func() { hurry(s.fs) })()
+	defer context.AfterFunc(ctx, func() { hurry(s.at.fs) })()
 	files, err := s.list(ctx)
 	if err != nil {
 		return nil, err

@@ -32,6 +32,10 @@ const (
 const defaultPort = "8020"
 
 func options() []connector.Option {
+	return append(clusterOptions(), standbyOptions()...)
+}
+
+func clusterOptions() []connector.Option {
 	unproved := " Written, not proved: there is no KDC among the tests' servers."
 	return []connector.Option{
 		{Key: keyNameNodes, Type: connector.OptList, Check: checkNameNodes,

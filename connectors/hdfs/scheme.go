@@ -50,7 +50,12 @@ func (s *Scheme) CheckPath(url string) error {
 }
 
 // Validate refuses contradictions between a table's options.
-func (s *Scheme) Validate(v connector.Values) error { return validateKerberos(v) }
+func (s *Scheme) Validate(v connector.Values) error {
+	if err := validateStandby(v); err != nil {
+		return err
+	}
+	return validateKerberos(v)
+}
 
 // Mount gives the filesystem of a path, the directory in it, and the prefix that
 // makes users' paths of its names. release must be called once when the table is

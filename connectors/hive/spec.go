@@ -183,6 +183,9 @@ func validate(files *connector.Spec, v connector.Values) error {
 			return &connector.OptionError{Key: k, OnValue: true, Message: "no call can end within 0 seconds"}
 		}
 	}
+	if v.Has("hdfs.standby") {
+		return &connector.OptionError{Key: "hdfs.standby", Message: "not_yet: a standby for tables of a metastore, whose partitions would have to be registered anew"}
+	}
 	if files.Validate == nil {
 		return nil
 	}

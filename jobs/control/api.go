@@ -36,6 +36,10 @@ type API interface {
 	// Roll seals and commits what the job has open, now.
 	Roll(ctx context.Context, job string) (Rolled, error)
 	ResumeLane(ctx context.Context, req ResumeLane) error
+	// Homes are the tables that jobs write, with where they are.
+	Homes(ctx context.Context) ([]TableHome, error)
+	// SwitchTable moves a table to its other home.
+	SwitchTable(ctx context.Context, req SwitchTable) (Switched, error)
 
 	Groups
 	Access
@@ -283,6 +287,61 @@ type ResumeLane struct {
 	SkipLost bool `json:"skip_lost,omitempty"`
 	// Rebuild writes rows of finished files again of which nothing is left.
 	Rebuild bool `json:"rebuild,omitempty"`
+}
+
+// TableHome is a table and where it is.
+type TableHome struct {
+	Table string `json:"table"`
+	Job   string `json:"job"`
+	// Home is "main" or "standby"; Place its directory, while the job runs.
+	Home  string `json:"home"`
+	Place string `json:"place,omitempty"`
+	// Standby: the table has two homes. Switches counts its moves.
+	Standby  bool   `json:"standby"`
+	Switches uint32 `json:"switches"`
+	// Moving are partitions whose rows are being written anew, MovingRows those rows.
+	Moving     []string `json:"moving,omitempty"`
+	MovingRows int64    `json:"moving_rows,omitempty"`
+	// FailingSince is since when the home does not take files, Why says how.
+	FailingSince *time.Time `json:"failing_since,omitempty"`
+	Why          string     `json:"why,omitempty"`
+	// Partitions are those that have a home of their own, by name.
+	Partitions []PartitionHome `json:"partitions,omitempty"`
+}
+
+// PartitionHome is a table partition and where it is.
+type PartitionHome struct {
+	Partition string `json:"partition"`
+	Home      string `json:"home"`
+	Announced bool   `json:"announced"`
+}
+
+// SwitchTable asks for a table to move.
+type SwitchTable struct {
+	Table string `json:"table"`
+	Job   string `json:"job,omitempty"`
+	// To is "main" or "standby".
+	To string `json:"to"`
+	// Edge: partitions that have begun stay, new ones begin there.
+	Edge   bool   `json:"edge,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Switched says what a switch did.
+type Switched struct {
+	Table string `json:"table"`
+	Job   string `json:"job"`
+	Home  string `json:"home"`
+	// Number is the switch's; Already: the table was there.
+	Number  uint32 `json:"switch"`
+	Already bool   `json:"already,omitempty"`
+	// Moved are partitions whose rows are written anew, Stayed those of which only
+	// what comes later is there.
+	Moved  []string `json:"moved"`
+	Stayed []string `json:"stayed,omitempty"`
+	Rows   int64    `json:"rows"`
+	// Running: the job runs, and writes there from now on.
+	Running bool `json:"running"`
 }
 
 // Error is an error that crossed the socket: the owner classified it.

@@ -268,3 +268,13 @@ func (c *Client) ResumeLane(ctx context.Context, req ResumeLane) error {
 	_, err := call[struct{}](ctx, c, "/v1/lane/resume", req)
 	return err
 }
+
+// Homes implements API.
+func (c *Client) Homes(ctx context.Context) ([]TableHome, error) {
+	return call[[]TableHome](ctx, c, "/v1/homes", struct{}{})
+}
+
+// SwitchTable implements API.
+func (c *Client) SwitchTable(ctx context.Context, req SwitchTable) (Switched, error) {
+	return call[Switched](ctx, c, "/v1/table/switch", req)
+}

@@ -109,6 +109,8 @@ func handler(api API) http.Handler {
 	unary(mux, "/v1/lane/resume", func(ctx context.Context, r ResumeLane) (struct{}, error) {
 		return struct{}{}, api.ResumeLane(ctx, r)
 	})
+	unary(mux, "/v1/homes", func(ctx context.Context, _ struct{}) ([]TableHome, error) { return api.Homes(ctx) })
+	unary(mux, "/v1/table/switch", api.SwitchTable)
 	groupPaths(mux, api)
 	accessCalls(mux, api)
 	mux.HandleFunc("POST /v1/produce", func(w http.ResponseWriter, r *http.Request) { serveProduce(api, w, r) })

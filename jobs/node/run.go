@@ -198,13 +198,17 @@ func (n *Node) start(ctx context.Context, r *Running, o RunOptions) error {
 	if err != nil {
 		return err
 	}
+	manifest, err := n.manifestTopic(ctx, r.graph.Options[manifestKey])
+	if err != nil {
+		return err
+	}
 	checkpoints := checkpoint.NewLocalStore(n.opts.FS, n.opts.FS.Join(n.opts.Dir, "checkpoints", fmt.Sprintf("%s-g%d", r.record.ID, r.record.Generation)))
 	run, err := engine.Start(ctx, r.graph, engine.Deps{
 		Ledger: n.ledger, Scope: ledger.Scope{Job: r.record.ID, Generation: r.record.Generation},
 		DataDirectory: n.records.directory, NewUUID: newUUID, DeadLetters: dead,
 		Keyed:     keyedStages(checkpoints, o.DiscardAfter),
 		Apart:     func(topic connector.UUID) bool { return topic == connector.UUID(dead.topic.ID) },
-		BatchTime: time.UnixMilli(r.record.BeganMillis), Adopt: o.Adopt, Log: n.opts.Log, Notice: o.Notice, MaxDead: o.maxDead(),
+		BatchTime: time.UnixMilli(r.record.BeganMillis), Adopt: o.Adopt, Manifest: manifest, Log: n.opts.Log, Notice: o.Notice, MaxDead: o.maxDead(),
 	})
 	if err != nil {
 		return err

@@ -39,6 +39,15 @@ type Standby struct {
 	After time.Duration
 }
 
+// StandbyPlace is what the options of a table say of its second home.
+type StandbyPlace struct {
+	// Option is the key that names it, Options are those of the table there.
+	Option  string
+	Options Values
+	Auto    bool
+	After   time.Duration
+}
+
 // HomeSink is a Sink at one of a table's homes.
 type HomeSink interface {
 	Sink

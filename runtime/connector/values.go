@@ -3,6 +3,7 @@ package connector
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strconv"
@@ -174,6 +175,20 @@ func (o *Option) check(value string) error {
 
 // Has reports whether the table sets the key itself.
 func (v Values) Has(key string) bool { _, ok := v.set[key]; return ok }
+
+// With is the values with some set to others; "" takes a key away. What is set must
+// be what Resolve accepts.
+func (v Values) With(set map[string]string) Values {
+	out := Values{set: maps.Clone(v.set), opts: v.opts}
+	for k, x := range set {
+		if x == "" {
+			delete(out.set, k)
+		} else {
+			out.set[k] = x
+		}
+	}
+	return out
+}
 
 // Family returns the set keys that start with prefix, without it.
 func (v Values) Family(prefix string) map[string]string {

@@ -48,6 +48,9 @@ type Deps struct {
 	Notice func(line string)
 	// Hooks are told what happens, for metrics; nil functions are not called.
 	Hooks Hooks
+	// Manifest is told of announced table partitions, before they count as such, and
+	// of switches. nil: nobody.
+	Manifest func(ctx context.Context, m Manifest) error
 	// MaxDead ends the run with *MaxDeadError when more rows are dead, late
 	// ones not counted; nil: no limit.
 	MaxDead *int64

@@ -22,6 +22,7 @@ type closer struct {
 	book   *ledger.Book
 	table  *ledger.Table
 	sink   connector.PartitionCommitter
+	tell   func(context.Context, *ledger.Close) error // before it is recorded; nil: nobody
 	policy connector.CommitPolicy
 	clock  slot.Clock
 	log    *slog.Logger
@@ -307,6 +308,9 @@ func (c *closer) announce(ctx context.Context, closed []*ledger.Close) {
 			break
 		}
 		for i, err := range c.commit(ctx, part) {
+			if err == nil && c.tell != nil {
+				err = c.tell(ctx, part[i])
+			}
 			if err == nil {
 				err = c.announced(ctx, part[i])
 			} else {

@@ -220,6 +220,9 @@ func (r *Run) open(ctx context.Context) error {
 	if err := r.findLanes(ctx, true); err != nil {
 		return err
 	}
+	if err := r.keepUnread(ctx); err != nil {
+		return err
+	}
 	r.expectLanes()
 	return nil
 }

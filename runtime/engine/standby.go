@@ -76,7 +76,7 @@ func (r *Run) openHomes(ctx context.Context, t *table, op *graph.Sink, sc connec
 	if number > 0 {
 		r.notice("%s: its home is %s, since switch %d", what, placeName(sb, active), number)
 	}
-	return nil
+	return r.tellSwitch(ctx, t)
 }
 
 func placeName(sb *connector.Standby, h uint8) string {
@@ -166,6 +166,9 @@ func (r *Run) Switch(ctx context.Context, q SwitchRequest) (ledger.Switched, err
 	s.mu.Lock()
 	s.since, s.why, s.next = time.Time{}, nil, r.clock.Now().Add(clearEvery)
 	s.mu.Unlock()
+	if err := r.tellSwitch(ctx, t); err != nil {
+		r.notice("table %s: %v; it is told again at the next start", q.Table, err)
+	}
 	r.notice("table %s: switch %d: its home is %s now (%s); %d partitions move with %d rows, %d stay", q.Table, done.Number,
 		placeName(&s.Standby, q.To), q.Reason, len(done.Moved), done.Rows, len(done.Stayed))
 	return done, nil
@@ -221,17 +224,41 @@ func (r *Run) readable(ctx context.Context, lanes []*laneOf, t *table, tp string
 				found = true
 				errs, err := l.source.src.Check(ctx, []connector.Position{{Partition: p, LeaderEpoch: -1, Offset: offset}})
 				if err := errors.Join(append(errs, err)...); err != nil {
-					r.notice("table %s: partition %s stays at its home: %v", t.fact.Name, tp, err)
+					r.notice("table %s: what partition %s has stays at its home: %v", t.fact.Name, tp, err)
 					return false
 				}
 			}
 		}
 		if !found {
-			r.notice("table %s: partition %s stays at its home: no lane reads the topic that its rows come from", t.fact.Name, tp)
+			r.notice("table %s: what partition %s has stays at its home: no lane reads the topic that its rows come from", t.fact.Name, tp)
 			return false
 		}
 	}
 	return true
+}
+
+// keepUnread looks, before lanes run, whether the log still has what was moved while
+// nothing ran; what it does not have stays where it is.
+func (r *Run) keepUnread(ctx context.Context) error {
+	for _, t := range r.tables {
+		if t.standby == nil {
+			continue
+		}
+		lanes := feeders(r.snapshot())[t]
+		for tp, from := range r.book.Unread(t.fact.ID) {
+			if r.readable(ctx, lanes, t, tp, from) {
+				continue
+			}
+			ok, err := r.book.Keep(ctx, t.fact.ID, tp)
+			if err != nil {
+				return fmt.Errorf("table %s: keeping partition %s where it is: %w", t.fact.Name, tp, err)
+			}
+			if !ok {
+				r.notice("table %s: partition %s cannot be written anew; its void files lie in .staging/%s/void of its old home", t.fact.Name, tp, r.deps.Scope.Job)
+			}
+		}
+	}
+	return nil
 }
 
 // watchHomes looks at the homes of tables with a standby until the run ends.

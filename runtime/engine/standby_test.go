@@ -352,6 +352,48 @@ func TestSwitchOfAChangedJob(t *testing.T) {
 	r.Kill()
 }
 
+// TestSwitchBehindRetention: a partition whose records the log does not have any more
+// keeps what it has where it is; what comes later is at the other home. So it is when
+// the job runs, and when the switch was made while nothing ran.
+func TestSwitchBehindRetention(t *testing.T) {
+	for _, running := range []bool{true, false} {
+		w := newTwoHomes(t)
+		p := w.Process()
+		r, book := w.begin(p)
+		for i := range int64(6) {
+			w.feed("a", i, 0)
+		}
+		w.written(r, p, 6)
+		w.topics["a"].Truncate(0, 4)
+		if !running {
+			if err := r.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			fact, _ := book.Table("t")
+			if _, err := book.Switch(t.Context(), ledger.SwitchOptions{Table: fact.ID, To: connector.StandbyHome, Reason: "by hand"}); err != nil {
+				t.Fatal(err)
+			}
+			p = w.Process()
+			r, book = w.begin(p)
+		} else {
+			done, err := r.Switch(t.Context(), engine.SwitchRequest{Table: "t", To: connector.StandbyHome, Reason: "by hand"})
+			if err != nil || !slices.Equal(done.Stayed, []string{"hr=0"}) || done.Rows != 0 {
+				t.Fatalf("switched: %+v, %v", done, err)
+			}
+		}
+		for i := range int64(6) {
+			w.feed("a", 100+i, 0)
+		}
+		w.written(r, p, 12)
+		if err := r.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if atMain, atStandby := w.verify(book, "t"); len(atMain) != 6 || len(atStandby) != 6 {
+			t.Errorf("running %v: %d rows at the main home, %d at the standby", running, len(atMain), len(atStandby))
+		}
+	}
+}
+
 // switchScript is what a process does in the crash tests, until it crashes: some rows,
 // the switch, more rows. lost: the home goes away in the middle of a publish before
 // the switch, so that nobody knows what became of its files.

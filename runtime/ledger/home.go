@@ -45,13 +45,19 @@ func (h *homes) add(f *Switch) {
 }
 
 func (h *homes) move(s Scope, f *Moved) {
+	list := h.moved[f.Table]
+	at := slices.IndexFunc(list, func(x *Moved) bool { return x.Number == f.Number && x.TablePartition == f.TablePartition })
+	if at >= 0 {
+		for _, id := range list[at].IDs {
+			delete(h.void, id)
+		}
+	}
 	for i := range f.IDs {
 		f.IDs[i].Job, f.IDs[i].Generation = s.Job, s.Generation
 		h.void[f.IDs[i]] = f
 	}
-	list := h.moved[f.Table]
-	if i := slices.IndexFunc(list, func(x *Moved) bool { return x.Number == f.Number && x.TablePartition == f.TablePartition }); i >= 0 {
-		list[i] = f // what became of it
+	if at >= 0 {
+		list[at] = f // what became of it
 		return
 	}
 	h.moved[f.Table] = append(list, f)
@@ -226,6 +232,21 @@ func (b *Book) VoidArtifacts(table connector.UUID, home uint8, want func(*Moved)
 	return out
 }
 
+// LiveArtifacts are the committed artefacts of a table partition that are not void.
+func (b *Book) LiveArtifacts(k CloseKey) []connector.Artifact {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	var out []connector.Artifact
+	for _, e := range sorted(b.byTable[k.Table], func(e *Entry) bool { return e.Result == Committed }) {
+		for i := range e.Artifacts {
+			if a := &e.Artifacts[i]; a.Header.TablePartition == k.TablePartition && b.homes.void[a.Header.ID] == nil {
+				out = append(out, *a)
+			}
+		}
+	}
+	return out
+}
+
 // Moved are the records of a table's moves, in order.
 func (b *Book) Moved(table connector.UUID) []*Moved {
 	b.mu.RLock()
@@ -248,14 +269,16 @@ type SwitchOptions struct {
 	Edge       bool
 	TimeMillis int64
 	Reason     string
-	// Stay are table partitions that cannot be moved.
+	// Stay are table partitions whose committed rows cannot be read again: these
+	// stay where they are, and what comes later goes to the other home.
 	Stay map[string]bool
 }
 
 // Switched is what a switch did.
 type Switched struct {
 	Number uint32
-	// Moved and Stayed are table partitions with rows that are not announced.
+	// Moved and Stayed are table partitions with rows that are not announced; of
+	// those that stayed only what comes later is at the new home.
 	Moved, Stayed []string
 	// Artifacts and Rows became void.
 	Artifacts int
@@ -287,14 +310,16 @@ func (b *Book) switchFacts(o SwitchOptions) ([]Fact, Switched) {
 	if o.Edge {
 		return facts, done
 	}
-	moves, _ := b.toMove(o)
+	moves := b.toMove(o)
 	for _, tp := range sortedKeys(moves) {
-		ids := moves[tp]
+		// Whatever is pending is above the resume position, where the log has it.
+		ids := moves[tp].pending
 		if o.Stay[tp] {
 			done.Stayed = append(done.Stayed, tp)
-			continue
+		} else {
+			done.Moved = append(done.Moved, tp)
+			ids = append(ids, moves[tp].committed...)
 		}
-		done.Moved = append(done.Moved, tp)
 		done.Artifacts += len(ids)
 		facts = append(facts, &Moved{Table: o.Table, TablePartition: tp, Number: done.Number, To: o.To, IDs: ids})
 		for _, id := range ids {
@@ -306,7 +331,7 @@ func (b *Book) switchFacts(o SwitchOptions) ([]Fact, Switched) {
 					if open := b.opens[w.Lane]; open != nil {
 						w.Epoch = open.Epoch
 					}
-					facts = append(facts, &Outcome{ID: e.ID(), Writer: w, Result: Committed, TimeMillis: o.TimeMillis, Reason: "moved to the other home"})
+					facts = append(facts, &Outcome{ID: e.ID(), Writer: w, Result: Committed, TimeMillis: o.TimeMillis, Reason: reasonMoved})
 				}
 			}
 		}
@@ -320,19 +345,79 @@ func (b *Book) switchFacts(o SwitchOptions) ([]Fact, Switched) {
 	return facts, done
 }
 
+// reasonMoved is the reason of outcomes that a switch gives to what is pending.
+const reasonMoved = "moved to the other home"
+
+// Unread are the first offsets of moved table partitions of which nothing has been
+// written anew, by partition: what the log must still have.
+func (b *Book) Unread(table connector.UUID) map[string]map[SourceKey]int64 {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	out := map[string]map[SourceKey]int64{}
+	for _, m := range b.moves(table, nil) {
+		if m.LiveRows > 0 || m.Complete() {
+			continue
+		}
+		first := map[SourceKey]int64{}
+		for k, s := range m.Need {
+			if at, ok := s.First(); ok {
+				first[k] = at
+			}
+		}
+		out[m.TablePartition] = first
+	}
+	return out
+}
+
+// Keep takes back that what was committed of a table partition is void: the log does
+// not have it any more, so it stays where it is. It is too late when readers do not
+// see it any more there: ok is false then.
+func (b *Book) Keep(ctx context.Context, table connector.UUID, tablePartition string) (ok bool, err error) {
+	b.mu.RLock()
+	var facts []Fact
+	ok = true
+	for _, f := range b.homes.moved[table] {
+		if f.TablePartition != tablePartition {
+			continue
+		}
+		g := *f
+		g.IDs = nil
+		for _, id := range f.IDs {
+			if e := b.holding(id); e != nil && e.Reason == reasonMoved {
+				g.IDs = append(g.IDs, id)
+			}
+		}
+		ok = ok && (!f.Retracted || len(g.IDs) == len(f.IDs))
+		facts = append(facts, &g)
+	}
+	b.mu.RUnlock()
+	if !ok {
+		return false, nil
+	}
+	return true, b.Append(ctx, facts...)
+}
+
 // WouldMove are the table partitions that a switch moves, with the first offsets that
 // are read again then.
 func (b *Book) WouldMove(o SwitchOptions) map[string]map[SourceKey]int64 {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	_, first := b.toMove(o)
+	first := map[string]map[SourceKey]int64{}
+	for tp, m := range b.toMove(o) {
+		first[tp] = m.first
+	}
 	return first
 }
 
-// toMove are the artefacts that a switch makes void, by table partition, with the
-// first offsets of what must be read again.
-func (b *Book) toMove(o SwitchOptions) (map[string][]connector.ArtifactID, map[string]map[SourceKey]int64) {
-	ids, first := map[string][]connector.ArtifactID{}, map[string]map[SourceKey]int64{}
+// moving is what a switch makes void of a table partition.
+type moving struct {
+	committed, pending []connector.ArtifactID
+	first              map[SourceKey]int64 // offsets of what is committed
+}
+
+// toMove are the artefacts that a switch makes void, by table partition.
+func (b *Book) toMove(o SwitchOptions) map[string]*moving {
+	out := map[string]*moving{}
 	for _, e := range sorted(b.byTable[o.Table], func(e *Entry) bool { return e.Result != Void && !e.ID().Keyed }) {
 		for i := range e.Artifacts {
 			a := &e.Artifacts[i]
@@ -341,20 +426,26 @@ func (b *Book) toMove(o SwitchOptions) (map[string][]connector.ArtifactID, map[s
 			if e.Result != Pending && (a.Home == o.To || c != nil && c.Step == Announced) || b.homes.void[a.Header.ID] != nil {
 				continue
 			}
-			ids[tp] = append(ids[tp], a.Header.ID)
-			if first[tp] == nil {
-				first[tp] = map[SourceKey]int64{}
+			m := out[tp]
+			if m == nil {
+				m = &moving{first: map[SourceKey]int64{}}
+				out[tp] = m
 			}
+			if e.Result == Pending {
+				m.pending = append(m.pending, a.Header.ID)
+				continue
+			}
+			m.committed = append(m.committed, a.Header.ID)
 			for _, in := range a.Header.Inputs {
 				k := SourceKey{in.Topic, in.Partition}
 				at, ok := in.Offsets.First()
-				if old, have := first[tp][k]; ok && (!have || at < old) {
-					first[tp][k] = at
+				if old, have := m.first[k]; ok && (!have || at < old) {
+					m.first[k] = at
 				}
 			}
 		}
 	}
-	return ids, first
+	return out
 }
 
 // holding is the intent of an artefact.

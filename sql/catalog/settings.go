@@ -77,6 +77,7 @@ func Known() []Setting {
 		{Scope: JobWide, Option: connector.Option{Key: "window.late-rows", Type: connector.OptString, Default: "dead-letter",
 			Doc: "What becomes of late rows: dead-letter, drop, or the name of a table."}},
 		textSetting("dead.topic", "Topic for dead letters; unset: <job>.dead."),
+		textSetting("manifest.topic", "Topic of the embedded log for messages to those who read the tables: a table partition is complete, with its files; a table has moved to its other cluster. Unset: none."),
 		intSetting("dead.max-rate", "", 1, 1<<40, "Dead rows a second, over ten seconds, above which a lane stops, before they become dead letters; other lanes go on. Unset: no limit."),
 		later(bytesSetting("retention.hold.max-bytes", "", "How much log a job may keep from being deleted.")),
 		durationSetting("execution.checkpointing.interval", "10 s", "Time between checkpoints of keyed stages."),

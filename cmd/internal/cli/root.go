@@ -46,7 +46,7 @@ Start here:  millrace demo`,
 	root.AddGroup(&cobra.Group{ID: "daily", Title: "Every day:"}, &cobra.Group{ID: "things", Title: "Topics, jobs and what they wrote:"})
 	for group, commands := range map[string][]*cobra.Command{
 		"daily":  {demoCommand(e), checkCommand(e), explainCommand(e), explainErrorCommand(e), previewCommand(e), runCommand(e), serverCommand(e), sqlCommand(e), fmtCommand(e), lspCommand(e), testCommand(e)},
-		"things": {topicsCommand(e), groupsCommand(e), jobsCommand(e), deadCommand(e), ledgerCommand(e), fileCommand(e), logCommand(e), usersCommand(e), aclsCommand(e), quotasCommand(e), connectorsCommand(e)},
+		"things": {topicsCommand(e), groupsCommand(e), jobsCommand(e), deadCommand(e), tablesCommand(e), ledgerCommand(e), fileCommand(e), logCommand(e), usersCommand(e), aclsCommand(e), quotasCommand(e), connectorsCommand(e)},
 		"":       {versionCommand(e), docsCommand(e)},
 	} {
 		for _, c := range commands {

@@ -1,0 +1,118 @@
+package filesystem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/storage/vfs"
+)
+
+// StandbyScheme is a Scheme whose tables can have a second home.
+type StandbyScheme interface {
+	Scheme
+	// Standby gives the options of the table at its second home; ok is false when
+	// it has none.
+	Standby(v connector.Values) (s connector.StandbyPlace, ok bool)
+}
+
+var (
+	_ connector.StandbyConnector = (*Connector)(nil)
+	_ connector.HomeSink         = (*Sink)(nil)
+	_ connector.PartitionNamer   = (*Writer)(nil)
+)
+
+// second is a table's second home, if its scheme and its options name one.
+func (c *Connector) second(v connector.Values) (connector.StandbyPlace, bool) {
+	s, ok := c.schemes[scheme(v.String(keyPath))].(StandbyScheme)
+	if !ok {
+		return connector.StandbyPlace{}, false
+	}
+	return s.Standby(v)
+}
+
+// Standby implements connector.StandbyConnector.
+func (c *Connector) Standby(t *connector.Table) (*connector.Standby, error) {
+	p, ok := c.second(t.Options)
+	if !ok {
+		return nil, nil
+	}
+	if len(t.PartitionKeys) == 0 {
+		return nil, &connector.OptionError{Key: p.Option,
+			Message: "a table with a standby must be PARTITIONED BY something: what moves are partitions, and rows must end that can still move"}
+	}
+	there := *t
+	there.Options = p.Options
+	return &connector.Standby{Table: &there, Main: t.Options.String(keyPath), Standby: p.Options.String(keyPath), Auto: p.Auto, After: p.After}, nil
+}
+
+// probeFile is the file that Probe writes and removes.
+const probeFile = "probe"
+
+// Probe implements connector.HomeSink: a small file is written and removed.
+func (s *Sink) Probe(ctx context.Context) error {
+	name := s.fs.Join(s.dir, stagingDir, probeFile)
+	if p, ok := s.fs.(interface {
+		Probe(ctx context.Context, name string) error
+	}); ok {
+		return p.Probe(ctx, name)
+	}
+	if err := vfs.WriteFileAtomic(s.fs, name, []byte("probe")); err != nil {
+		return fmt.Errorf("probing %s: %w", s.prefix+s.dir, err)
+	}
+	if err := s.fs.Remove(name); err != nil {
+		return fmt.Errorf("probing %s: %w", s.prefix+s.dir, err)
+	}
+	return nil
+}
+
+// Retract implements connector.HomeSink: the files go into a directory of .staging.
+// The staged names come first and last: a rename that is under way then finds
+// nothing, or has come before the second look at the final name.
+func (s *Sink) Retract(ctx context.Context, as []connector.Artifact) error {
+	dir := s.fs.Join(s.dir, stagingDir, s.owner.Job.String(), voidDir)
+	if err := s.durableDir(dir); err != nil {
+		return fmt.Errorf("making %s: %w", dir, err)
+	}
+	for _, a := range as {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p, err := decodePayload(a.Payload)
+		if err == nil {
+			err = s.retract(p, dir)
+		}
+		if err != nil {
+			return fmt.Errorf("hiding %s: %w", a.Header.ID, err)
+		}
+	}
+	return s.fs.SyncDir(dir)
+}
+
+func (s *Sink) retract(p payload, dir string) error {
+	staged, fenced, final := s.path(p.staged), s.path(fencedForm(p.staged)), s.path(p.final)
+	to := s.fs.Join(dir, s.fs.Base(final))
+	for _, name := range []string{staged, fenced, final, staged, fenced, final} {
+		_, err := s.fs.Stat(name)
+		if errors.Is(err, vfs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = s.fs.Rename(name, to)
+		}
+		if errors.Is(err, vfs.ErrNotExist) {
+			continue // it has just gone from here to one of the others
+		}
+		if err == nil {
+			err = s.fs.SyncDir(s.fs.Dir(name))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TablePartition implements connector.PartitionNamer.
+func (w *Writer) TablePartition(id connector.BucketID) string { return w.names[id] }
