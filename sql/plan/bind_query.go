@@ -2,6 +2,7 @@ package plan
 
 import (
 	"math"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -195,12 +196,15 @@ func (b *Binder) values(v *syntax.Values) *Output {
 // commonType is the type that all of ts go into; bad is the first that does
 // not fit those before it.
 func commonType(ts []rt.Type) (t rt.Type, bad int, ok bool) {
-	for n := 1; n <= len(ts); n++ {
-		if t, ok = rt.Common(ts[:n]...); !ok {
-			return t, n - 1, false
-		}
+	if t, ok = rt.Common(ts...); ok || len(ts) == 0 {
+		return t, 0, true
 	}
-	return t, 0, true
+	// What has no common type has none with more types either.
+	bad = sort.Search(len(ts)-1, func(i int) bool {
+		_, fits := rt.Common(ts[:i+1]...)
+		return !fits
+	})
+	return t, bad, false
 }
 
 // castTo is a cast that is known to exist; literals are folded.
