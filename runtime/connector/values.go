@@ -25,6 +25,8 @@ type OptionError struct {
 	Message string
 	// Hint is what to write instead, or "".
 	Hint string
+	// Among are the values that there are, for the nearest of them.
+	Among []string
 }
 
 func (e *OptionError) Error() string { return e.Message }
@@ -86,7 +88,7 @@ func (s *Spec) Resolve(with map[string]string) (Values, []*OptionError) {
 			continue
 		}
 		if err := o.check(with[k]); err != nil {
-			errs = append(errs, &OptionError{Key: k, OnValue: true, Message: err.Error()})
+			errs = append(errs, &OptionError{Key: k, OnValue: true, Message: err.Error(), Among: o.Enum})
 			continue
 		}
 		v.set[k] = with[k]

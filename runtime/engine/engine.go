@@ -71,6 +71,7 @@ type table struct {
 	sinkTable *connector.Table
 	onError   graph.ErrorPolicy
 	notNull   graph.ErrorPolicy
+	late      *graph.LateFilter
 	closer    *closer
 	stage     *graph.Node
 	standby   *standby // nil: it has one home

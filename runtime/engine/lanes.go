@@ -265,7 +265,7 @@ func (r *Run) addOutput(cfg *lane.Config, l *laneOf, s *source, node graph.NodeI
 	}
 	o := lane.OutputConfig{Table: t.fact, Nodes: []graph.NodeID{node}, IdleTimeout: s.idle}
 	if t.sink != nil {
-		o.Sink, o.SinkTable, o.OnError, o.NotNull = t.sink, t.sinkTable, t.onError, t.notNull
+		o.Sink, o.SinkTable, o.OnError, o.NotNull, o.Late = t.sink, t.sinkTable, t.onError, t.notNull, t.late
 		if t.closer != nil {
 			o.PartitionCloser = t.closer
 		}

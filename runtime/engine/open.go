@@ -60,6 +60,7 @@ func (r *Run) addSink(ctx context.Context, n *graph.Node, op *graph.Sink) error 
 		return err
 	}
 	r.tables[name], r.nodes[n.ID] = t, t
+	t.late = op.Late
 	if x, ok := t.sink.(connector.SinkExplainer); ok {
 		for _, line := range x.ExplainSink() {
 			r.notice("table %s: %s", name, line)

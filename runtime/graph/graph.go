@@ -238,6 +238,27 @@ type LateRows struct {
 	Table NodeID
 }
 
+// LateRowsOf is the policy of an operator that can have late rows, nil for others.
+func LateRowsOf(op Op) *LateRows {
+	switch op := op.(type) {
+	case *WindowAggregate:
+		return &op.Late
+	case *SessionAssign:
+		return &op.Late
+	case *Rank:
+		return &op.Late
+	case *FirstRow:
+		return &op.Late
+	case *Over:
+		return &op.Late
+	case *WideMerge:
+		return &op.Late
+	case *Join:
+		return &op.Late
+	}
+	return nil
+}
+
 // GroupAggregate is GROUP BY without a window. Output: keys, aggregates. Over input
 // that ends it gives final rows, with Updates each change of a group as it comes:
 // +I, then -U and +U. With Retracts, which goes with Updates, rows of the input may
@@ -331,6 +352,19 @@ type Sink struct {
 	// table with these values, NULL elsewhere: these partitions are replaced also
 	// when nothing comes for them.
 	Static [][]expr.Expr
+	// Late, if not nil: the table takes the late rows of a window alone. Its inputs
+	// come from lanes.
+	Late *LateFilter
+}
+
+// LateFilter passes the rows that are late for a window operator, by the watermark
+// of their own partition.
+type LateFilter struct {
+	Window Window
+	// Time is the row time among the table's columns.
+	Time int
+	// Lateness is as of the operator, in ms.
+	Lateness int64
 }
 
 // ReplaceMode is how the sink's table is written; of a connector that cannot

@@ -372,6 +372,19 @@ func (v *validator) sink(op *Sink) error {
 	if err := v.replaces(op); err != nil {
 		return err
 	}
+	if op.Late != nil {
+		if op.Late.Time < 0 || op.Late.Time >= len(v.n.Schema.Fields) {
+			return v.fault("row time column %d of late rows", op.Late.Time)
+		}
+		if err := v.window(op.Late.Window, op.Late.Time, v.n.Schema); err != nil {
+			return err
+		}
+		for _, in := range v.n.Inputs {
+			if v.keyed[in] {
+				return v.fault("late rows come from lanes, node %d is behind an exchange", in)
+			}
+		}
+	}
 	if len(v.n.Schema.Fields) != len(op.Table.Columns) {
 		return v.fault("%d columns for a table of %d", len(v.n.Schema.Fields), len(op.Table.Columns))
 	}

@@ -204,9 +204,6 @@ func (p *plan) finish(s *stagePlan) error {
 			}
 		case *graph.WindowAggregate:
 			s.lateness = max(s.lateness, op.HoldMillis())
-			if op.Late.Table >= 0 && op.Late.Policy == graph.DeadLetter {
-				return &graph.NotYetError{Feature: "window.late-rows into a table"}
-			}
 		case *graph.SessionAssign:
 			s.lateness = max(s.lateness, op.HoldMillis())
 		case *graph.WideMerge:

@@ -304,6 +304,11 @@ func (l *Lane) openOutput(ctx context.Context, a *attempt, o *output, cursors []
 	}
 	o.sink.writer = w
 	o.sink.checker, _ = w.(connector.RowChecker)
+	if f := o.cfg.Late; f != nil {
+		if o.sink.late, err = newLateFilter(f, o.sink.schema, l.cfg.Job.Batch); err != nil {
+			return fmt.Errorf("table %s: %w", o.cfg.Table.Name, err)
+		}
+	}
 	if err := o.resolve(ctx, rebuild); err != nil {
 		return err
 	}

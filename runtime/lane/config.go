@@ -69,6 +69,8 @@ type OutputConfig struct {
 	OnError         graph.ErrorPolicy
 	NotNull         graph.ErrorPolicy
 	PartitionCloser PartitionCloser // nil: the table has no commit policy
+	// Late, if not nil: the table takes late rows alone.
+	Late *graph.LateFilter
 
 	// Exchange and what belongs to it; nil for a sink.
 	Exchange Exchange

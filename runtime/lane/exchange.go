@@ -128,13 +128,7 @@ func (o *output) bounds(b *batch.Batch) []int64 {
 // the stage had fired when the partition came back from idleness.
 func (o *output) passed(src int32) (own, idle int64) {
 	part := o.rows.in.batch.Runs[o.rows.runOf(src, 0)].Partition
-	own, idle = batch.NoWatermark, o.exch.bound[part]
-	if wm := o.rows.in.batch.Watermark; wm != nil {
-		// Invariant 7: the output's own watermark counts where the reader began at
-		// the position of another one.
-		own = max(wm[src], o.tracker.Next(part).Watermark)
-	}
-	return own, idle
+	return o.own(src), o.exch.bound[part]
 }
 
 // appendBatch adds the rows of b behind those of a; runs keep their order, so
@@ -263,7 +257,8 @@ func (o *output) checkTime(p *operator.Rows, v *batch.Vec, i int32) {
 
 func (o *output) tooLate(src int32, code batch.Code) {
 	why := rowReason{code: code}
-	if o.exch.need.late == graph.DeadLetter {
+	// A table of its own takes those that are late by their own partition.
+	if n := &o.exch.need; n.late == graph.DeadLetter && !(n.aside && code == batch.CodeLate) {
 		why.letter, why.message = true, "the row's window had ended"
 	}
 	o.rows.set(src, late, why)

@@ -18,6 +18,7 @@ type need struct {
 	windows *operator.Windows
 	latency int64
 	late    graph.ErrorPolicy
+	aside   bool // late rows go to a table of their own
 	never   bool // batch mode: nothing is late
 	// given: the windows stand in columns, and a source row may have several.
 	given bool
@@ -52,10 +53,8 @@ func newNeed(job *graph.Job, exchange graph.NodeID, stage *graph.Node) (need, er
 	switch op := stage.Op.(type) {
 	case *graph.WindowAggregate:
 		n.keys = append(n.keys, op.Keys...)
-		n.time, n.latency, n.late, aggs = op.Time, op.Lateness, op.Late.Policy, op.Aggregates
-		if op.Late.Table >= 0 && op.Late.Policy == graph.DeadLetter {
-			return n, &graph.NotYetError{Feature: "window.late-rows into a table"}
-		}
+		n.time, n.latency, aggs = op.Time, op.Lateness, op.Aggregates
+		n.lateRows(op.Late)
 		n.windows, err = operator.WindowsOver(op.Window, in, op.Time)
 		n.given = op.Window.Kind == graph.Given
 		n.several = n.given || op.Window.Kind == graph.Hop || op.Window.Kind == graph.Cumulate
@@ -64,7 +63,8 @@ func newNeed(job *graph.Job, exchange graph.NodeID, stage *graph.Node) (need, er
 		}
 	case *graph.SessionAssign:
 		n.whole(in)
-		n.time, n.latency, n.late = op.Time, op.Lateness, op.Late.Policy
+		n.time, n.latency = op.Time, op.Lateness
+		n.lateRows(op.Late)
 		n.windows, err = operator.NewWindows(op.Window, in.Fields[op.Time].Type)
 	case *graph.Rank:
 		n.whole(in)
@@ -125,6 +125,11 @@ func (n *need) streamJoin(op *graph.Join, side int, in *batch.Schema) (err error
 	return err
 }
 
+// lateRows takes over what becomes of late rows.
+func (n *need) lateRows(l graph.LateRows) {
+	n.late, n.aside = l.Policy, l.Table >= 0 && l.Policy == graph.DeadLetter
+}
+
 // instant: a row is late when its partition had come to its time.
 func (n *need) instant(time int, late graph.LateRows, in *batch.Schema) error {
 	n.time, n.late = time, late.Policy
@@ -156,7 +161,8 @@ func (n *need) wide(op *graph.WideMerge, job *graph.Job, exchange graph.NodeID, 
 			n.keys = append(n.keys, c.Input)
 		}
 	}
-	n.time, n.latency, n.late = b.Time, op.Lateness, op.Late.Policy
+	n.time, n.latency = b.Time, op.Lateness
+	n.lateRows(op.Late)
 	var err error
 	n.windows, err = operator.NewWindows(op.Window, in.Fields[b.Time].Type)
 	return err

@@ -21,6 +21,7 @@ type sinkState struct {
 	hashed     []int // columns of the row hash
 	schemaHash uint64
 	notNull    []int // columns that may hold no NULL at some depth
+	late       *lateFilter
 
 	ids     []connector.BucketID
 	touched []touched
@@ -78,6 +79,7 @@ func (o *output) processSink(ctx context.Context, d *drive, in *input) error {
 	}
 	o.failNotes(in)
 	o.gather(d)
+	o.passLate()
 	for _, p := range o.parts {
 		o.check(p)
 	}

@@ -15,6 +15,9 @@ const ReasonWhere = "where"
 // ReasonUnnest is the reason of rows whose UNNEST gave no element.
 const ReasonUnnest = "unnest_empty"
 
+// ReasonInTime is the reason of rows that a table of late rows does not take.
+const ReasonInTime = "in_time"
+
 // Tally is a number of rows for a reason.
 type Tally struct {
 	Reason

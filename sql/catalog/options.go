@@ -67,13 +67,12 @@ func resolveOptions(t *Table, reg *connector.Registry, at diag.Span, diags *diag
 	known := spec.Keys(format)
 	with, runtime := map[string]string{}, map[string]string{}
 	own := runtimeKeys()
+	hideSecrets(spec, t.Options)
 	for _, o := range t.Options {
 		key := o.Key.Value
 		switch {
 		case matches(known, key):
 			with[key] = o.Value.Value
-		case key == lateRowsKey && !lateRowsNow(o.Value.Value):
-			lateRowsLater(o.Value, diags)
 		case matches(own, key):
 			runtime[key] = o.Value.Value
 		case laterOptions[key]:
@@ -124,10 +123,43 @@ func reportOption(e *connector.OptionError, opts []*syntax.Option, spec *connect
 		if !strings.Contains(msg, e.Key) {
 			msg = "option " + strconv.Quote(e.Key) + ": " + msg
 		}
+		if what, later := strings.CutPrefix(e.Message, "not_yet: "); later {
+			d = diags.Errorf(diag.CodeNotYet, span, "option %q: not supported yet: %s", e.Key, what)
+			break
+		}
 		d = diags.Errorf(diag.CodeBadOption, span, "%s", msg)
+		if o := findOption(opts, e.Key); o != nil && e.OnValue {
+			d.WithNearest(o.Value.Value, e.Among)
+		}
 	}
 	if e.Hint != "" {
 		d.WithHelp("%s", e.Hint)
+	}
+}
+
+// hideSecrets keeps the values of secret options out of excerpts, also of options
+// that were misspelled.
+func hideSecrets(spec *connector.Spec, opts []*syntax.Option) {
+	var secret []string
+	for _, o := range spec.Options {
+		if o.Secret {
+			secret = append(secret, o.Key)
+		}
+	}
+	for _, f := range spec.Formats {
+		for _, o := range f.Options {
+			if o.Secret {
+				secret = append(secret, o.Key)
+			}
+		}
+	}
+	for _, o := range opts {
+		key := strings.ToLower(o.Key.Value)
+		near, _ := diag.Nearest(key, secret)
+		if matches(secret, o.Key.Value) || near != "" && !matches(spec.Keys(""), o.Key.Value) ||
+			strings.Contains(key, "password") || strings.Contains(key, "secret") || strings.HasSuffix(key, "token") || strings.HasSuffix(key, "jaas.config") {
+			o.Value.Span().Hide()
+		}
 	}
 }
 
@@ -219,11 +251,18 @@ const coverageKey = "wide.coverage-column"
 
 const lateRowsKey = "window.late-rows"
 
-// lateRowsNow reports the values of 'window.late-rows' that work; any other
-// one names a table.
-func lateRowsNow(v string) bool { return v == "dead-letter" || v == "drop" }
+// LateTable is the table that 'window.late-rows' names, "" where it is a word.
+func LateTable(v string) string {
+	if v == "dead-letter" || v == "drop" {
+		return ""
+	}
+	return v
+}
 
-func lateRowsLater(v *syntax.StringLit, diags *diag.List) {
-	diags.Errorf(diag.CodeNotYet, v.Span(), "'%s' with the name of a table is not supported yet", lateRowsKey).
-		WithHelp("'dead-letter' keeps late rows with their reason, 'drop' counts them")
+// LateRows is 'window.late-rows' of a table, else of the job.
+func (t *Table) LateRows(s *Settings) string {
+	if t != nil && t.Runtime.Has(lateRowsKey) {
+		return t.Runtime.String(lateRowsKey)
+	}
+	return s.String(lateRowsKey)
 }

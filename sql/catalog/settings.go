@@ -83,6 +83,11 @@ func Known() []Setting {
 		durationSetting("execution.checkpointing.interval", "10 s", "Time between checkpoints of keyed stages."),
 		intSetting("execution.checkpointing.num-retained", "5", 1, 1000, "Checkpoints kept."),
 		enumSetting("execution.checkpointing.mode", "EXACTLY_ONCE", JobWide, "EXACTLY_ONCE is the one mode.", "EXACTLY_ONCE"),
+		later(boolSetting("table.exec.emit.early-fire.enabled", "false", "Results of windows before they end, which only a table that takes changes could hold.", JobWide)),
+		later(durationSetting("table.exec.emit.early-fire.delay", "0 s", "How often.")),
+		later(boolSetting("table.exec.emit.late-fire.enabled", "false", "Results of windows once more with late rows.", JobWide)),
+		later(durationSetting("table.exec.emit.late-fire.delay", "0 s", "How often.")),
+		later(durationSetting("table.exec.emit.allow-lateness", "0 s", "How long a window takes rows after its end.")),
 		{Scope: Planner, Option: connector.Option{Key: "table.exec.state.ttl", Type: connector.OptDuration, Default: "0 s",
 			Doc: "How long state without an end in time (GROUP BY, joins, Top-N, OVER, the first row of a key) is kept after it was written last; 0: for good."}},
 		later(textSetting("execution.state-recovery.path", "A savepoint to start from.")),
@@ -179,10 +184,6 @@ func (s *Settings) Set(key, value *syntax.StringLit, diags *diag.List) {
 		return
 	}
 	v := value.Value
-	if k.Key == lateRowsKey && !lateRowsNow(v) {
-		lateRowsLater(value, diags)
-		return
-	}
 	if k.Type == connector.OptEnum {
 		for _, e := range k.Enum {
 			if strings.EqualFold(e, v) {

@@ -37,7 +37,8 @@ func TestSettings(t *testing.T) {
 		{"table.exec.state.ttl", "1 h", "", "1 h"},
 		{"table.exec.state.ttl", "an hour", diag.CodeBadOption, ""},
 		{"window.late-rows", "drop", "", "drop"},
-		{"window.late-rows", "late_clicks", diag.CodeNotYet, ""},
+		{"window.late-rows", "late_clicks", "", "late_clicks"},
+		{"table.exec.emit.early-fire.enabled", "true", diag.CodeNotYet, ""},
 		{"engine.key", "7", "", "7"},
 		{"engine.key", "x", diag.CodeBadOption, ""},
 	} {

@@ -2,10 +2,12 @@ package compile
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/graph"
+	"github.com/millrace/millrace/sql/catalog"
 	"github.com/millrace/millrace/sql/diag"
 	"github.com/millrace/millrace/sql/lower"
 	"github.com/millrace/millrace/sql/optimizer"
@@ -17,6 +19,7 @@ func (c *compiler) finish() {
 	if v, _, ok := c.settings.Lookup("pipeline.name"); ok {
 		c.unit.Name, c.unit.NameSet = v, true
 	}
+	c.lateRows()
 	plans := make([]*plan.Insert, len(c.inserts))
 	for i := range c.inserts {
 		plans[i] = c.inserts[i].plan
@@ -24,6 +27,7 @@ func (c *compiler) finish() {
 	if c.opts.Mode != ModeSQL {
 		plan.CheckTopics(plans, &c.diags)
 		plan.CheckOverwrites(plans, &c.diags)
+		plan.CheckLateRows(plans, &c.diags)
 		plan.NameStates(plans, &c.diags)
 	}
 	if len(plans) == 0 && (c.opts.Mode == ModeRun || c.opts.Mode == ModePreview) && !c.diags.HasErrors() {
@@ -41,6 +45,26 @@ func (c *compiler) finish() {
 		*c.unit.Session.Catalog = *c.catalog
 		*c.unit.Session.Settings = *c.settings
 		c.unit.Session.Settings.Strict = false
+	}
+}
+
+// lateRows adds the INSERTs of tables of late rows, when every table is known.
+func (c *compiler) lateRows() {
+	for _, b := range slices.Clone(c.inserts) {
+		side := catalog.LateTable(b.plan.Table.LateRows(c.settings))
+		if side == "" || c.opts.Mode == ModePreview {
+			continue
+		}
+		at := b.at
+		if o := b.plan.Table.Option("window.late-rows"); o != nil {
+			at = o.Value.Span()
+		} else if _, set, ok := c.settings.Lookup("window.late-rows"); ok {
+			at = set
+		}
+		c.binder.Batch, c.binder.Zone = b.batch, b.zone
+		for _, ins := range c.binder.LateRows(b.plan, side, at) {
+			c.inserts = append(c.inserts, boundInsert{plan: ins, stmt: b.stmt, batch: b.batch, zone: b.zone, at: at})
+		}
 	}
 }
 

@@ -193,7 +193,7 @@ CREATE TABLE keyed (uid BIGINT, n BIGINT, PRIMARY KEY (uid) NOT ENFORCED) WITH (
 		"CREATE TABLE t2 (a INT) WITH ('connector' = 'print', 'window.late-rows' = «not_yet|'p'»); INSERT INTO t2 SELECT 1;",
 		"CREATE TABLE t2 (a BIGINT, ts AS LOCALTIMESTAMP, «nondeterministic|WATERMARK FOR ts AS ts») WITH ('connector' = 'log', 'topic' = 'x'); INSERT INTO p SELECT a, 'b' FROM t2;",
 		"CREATE TABLE t2 (a INT) WITH ('connector' = 'print', «bad_option|'wide.coverage-column'» = 'c'); INSERT INTO p SELECT 1, 'a';",
-		"SET 'window.late-rows' = «not_yet|'late_table'»; INSERT INTO p SELECT 1, 'a';",
+		"SET 'window.late-rows' = «unknown_table|'late_table'»; INSERT INTO p SELECT uid, MAX(page) FROM TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '1' HOUR)) GROUP BY uid, window_start, window_end;",
 		"INSERT INTO p SELECT uid, page FROM clicks; INSERT INTO «topic_both_ways|p» SELECT uid, MAX(page) FROM TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '1' HOUR)) GROUP BY uid, window_start, window_end;",
 		"CREATE VIEW v2 AS SELECT «unknown_column|nope» FROM clicks; INSERT INTO p SELECT nope, page FROM v2;",
 		"INSERT INTO p WITH q AS (SELECT «unknown_column|nope» FROM clicks) SELECT uid, page FROM clicks;",

@@ -2,6 +2,7 @@ package compile
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/millrace/millrace/runtime/graph"
@@ -54,6 +55,22 @@ func TestResultsThatReplacePartitions(t *testing.T) {
 				t.Fatalf("found %v, want %s: %v", got, c.code, found)
 			}
 		})
+	}
+}
+
+// TestSecretsAreNotShown: excerpts hide the values of secret options, also of
+// misspelled ones, and point at the right places all the same.
+func TestSecretsAreNotShown(t *testing.T) {
+	_, found := Compile([]Source{{Name: "job.sql", Text: "CREATE TABLE c (a INT) WITH ('connector' = 'log', 'token' = 'gehéim', 'tokn' = 'x1', 'topc' = 't');\nINSERT INTO c SELECT 1;"}},
+		Options{Registry: sqltest.Registry(), Mode: ModeRun})
+	text := diag.Renderer{Width: 200}.String(found)
+	for _, secret := range []string{"geh", "x1"} {
+		if strings.Contains(text, secret) {
+			t.Errorf("%q is shown:\n%s", secret, text)
+		}
+	}
+	if !strings.Contains(text, "'topc' = 't'") || !strings.Contains(text, "unknown option \"tokn\"") {
+		t.Errorf("too little is shown:\n%s", text)
 	}
 }
 

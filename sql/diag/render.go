@@ -135,7 +135,7 @@ type cell struct {
 // line renders line n of the span's file and the carets under the part that is in the span.
 func (r Renderer) line(s Span, n int) (source, carets string) {
 	start, end := s.File.lineBounds(n)
-	cells := cellsOf(s.File.Text()[start:end], s.Start-start, s.End-start)
+	cells := cellsOf(s.File.shown(start, end), s.Start-start, s.End-start)
 	if s.Start == s.End && s.Start >= start && s.Start <= end {
 		cells = markPoint(cells, s.File.Text()[start:s.Start])
 	}

@@ -1,20 +1,50 @@
 package diag
 
 import (
+	"slices"
 	"sort"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
 // bom is the UTF-8 byte order mark that some editors put in front of a file.
 const bom = "\ufeff"
 
-// File is one source text: a job file, a line typed in the shell, the value of -e. It is immutable and
-// safe for concurrent use.
+// File is one source text: a job file, a line typed in the shell, the value of -e. Its text is immutable;
+// it is safe for concurrent use.
 type File struct {
 	name  string
 	text  string
 	lines []int // byte offset of the first byte of each line
+
+	mu     sync.RWMutex
+	hidden [][2]int // byte ranges that are never shown
+}
+
+// Hide makes excerpts show '*' for the text of a span: the value of a password.
+func (s Span) Hide() {
+	if s.IsZero() {
+		return
+	}
+	s.File.mu.Lock()
+	defer s.File.mu.Unlock()
+	if r := [2]int{s.Start, s.End}; !slices.Contains(s.File.hidden, r) {
+		s.File.hidden = append(s.File.hidden, r)
+	}
+}
+
+// shown is a part of the text as excerpts may show it, of the same length.
+func (f *File) shown(start, end int) string {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	text := []byte(f.text[start:end])
+	for _, r := range f.hidden {
+		for i := max(r[0], start); i < min(r[1], end); i++ {
+			text[i-start] = '*'
+		}
+	}
+	return string(text)
 }
 
 // NewFile makes a File. name is what messages print ("job.sql", "<stdin>"). One leading byte order mark

@@ -57,7 +57,15 @@ func Lookup(lib *fn.Library, name string) (*fn.Function, error) {
 		e.Use = r.Use
 		return nil, e
 	}
-	if near, ok := diag.Nearest(strings.ToUpper(name), callable(lib)); ok {
+	near, ok := diag.Nearest(strings.ToUpper(name), callable(lib))
+	// A name of another dialect, misspelled, is nearer than one of ours.
+	if other, found := diag.Nearest(strings.ToUpper(name), lib.RefusedNames()); found &&
+		(!ok || diag.Distance(strings.ToUpper(name), other) < diag.Distance(strings.ToUpper(name), near)) {
+		r, _ := lib.Refused(other)
+		e.Use = r.Use
+		return nil, e
+	}
+	if ok {
 		e.Near = near
 	}
 	return nil, e

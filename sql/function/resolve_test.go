@@ -24,6 +24,7 @@ func TestUnknownNames(t *testing.T) {
 	lib := library(t)
 	for name, want := range map[string]UnknownError{
 		"uppr":            {Name: "uppr", Near: "UPPER"},
+		"lenghts":         {Name: "lenghts", Use: "CHAR_LENGTH(s)"},
 		"CHAR_LENGHT":     {Name: "CHAR_LENGHT", Near: "CHAR_LENGTH"},
 		"xyzzy":           {Name: "xyzzy"},
 		"TUMBLE_PROCTIME": {Name: "TUMBLE_PROCTIME", Later: true},

@@ -178,13 +178,16 @@ func (l *lowerer) wide(n *plan.Wide) (*lowered, error) {
 
 // late is 'window.late-rows' of a table, else of the job.
 func (l *lowerer) late(t *catalog.Table) graph.LateRows {
-	policy := l.o.Settings.String("window.late-rows")
-	if t != nil && t.Runtime.Has("window.late-rows") {
-		policy = t.Runtime.String("window.late-rows")
-	}
+	policy := t.LateRows(l.o.Settings)
 	out := graph.LateRows{Table: -1}
-	if policy == "drop" {
+	switch policy {
+	case "drop":
 		out.Policy = graph.Drop
+	case "dead-letter":
+	default:
+		// The sinks come last; see sides.
+		l.sideNames = append(l.sideNames, policy)
+		out.Table = graph.NodeID(-1 - len(l.sideNames))
 	}
 	return out
 }

@@ -79,6 +79,8 @@ type lowerer struct {
 	target  *catalog.Table // of the INSERT being lowered; nil for a query
 	// replacing: its table's partitions are replaced whole.
 	replacing bool
+	// sideNames are the tables of late rows, in the order in which they were named.
+	sideNames []string
 	values    map[string]graph.NodeID
 }
 
@@ -414,6 +416,7 @@ func (l *lowerer) finish() (*graph.Job, error) {
 			ID: graph.NodeID(len(l.job.Nodes)), Op: s.op, Inputs: s.inputs, Schema: schema, Path: s.path, TimeColumn: s.time,
 		})
 	}
+	l.sides()
 	if err := l.job.Validate(); err != nil {
 		return nil, err
 	}

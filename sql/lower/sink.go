@@ -26,6 +26,9 @@ func (l *lowerer) addToSink(ins *plan.Insert, in *lowered) {
 		l.sinks = append(l.sinks, s)
 	}
 	s.inputs = append(s.inputs, in.id)
+	if f := ins.Late; f != nil {
+		s.op.Late = &graph.LateFilter{Window: l.window(f.Window), Time: f.Time, Lateness: f.Lateness}
+	}
 	if s.op.Overwrite && ins.Static != nil && len(s.op.Table.PartitionKeys) > 0 {
 		s.op.Static = append(s.op.Static, ins.Static)
 	}
@@ -54,6 +57,27 @@ func (l *lowerer) sinkOf(ins *plan.Insert) *graph.Sink {
 		op.NotNull = graph.Drop
 	}
 	return op
+}
+
+// sides puts the nodes of the tables of late rows into the operators that lose them.
+func (l *lowerer) sides() {
+	nodes := map[string]graph.NodeID{}
+	for _, n := range l.job.Nodes {
+		if s, ok := n.Op.(*graph.Sink); ok {
+			nodes[s.Table.Name] = n.ID
+		}
+	}
+	for _, n := range l.job.Nodes {
+		late := graph.LateRowsOf(n.Op)
+		if late == nil || late.Table >= -1 {
+			continue
+		}
+		// In batch mode nothing is late, and no such table is written.
+		id, ok := nodes[l.sideNames[-2-late.Table]]
+		if late.Table = id; !ok {
+			late.Table = -1
+		}
+	}
 }
 
 // behindExchange gives the inputs of a sink that replaces table partitions their

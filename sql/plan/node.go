@@ -207,7 +207,9 @@ type Insert struct {
 	// Static is the row of the table that PARTITION (...) fixes, where that is every
 	// partition column and Overwrite is set; else nil.
 	Static []expr.Expr
-	Span   diag.Span
+	// Late, if not nil: the rows that are late for a window alone.
+	Late *LateOf
+	Span diag.Span
 }
 
 // Columns implements Node.

@@ -89,6 +89,9 @@ func (e *Env) connectorsDescribe(cmd *cobra.Command, name string) error {
 	c, ok := reg.Lookup(name)
 	if !ok {
 		err := fmt.Errorf("there is no connector %q", name)
+		if name == "hdfs" {
+			return exitcode.With(exitcode.Input, fmt.Errorf("%w: tables in HDFS are of 'connector' = 'filesystem' with an hdfs:// path, or of 'hive'; see: millrace connectors describe filesystem", err))
+		}
 		if near, ok := diag.Nearest(name, reg.Names()); ok {
 			err = fmt.Errorf("%w; did you mean %q?", err, near)
 		}

@@ -2,6 +2,8 @@ package fn
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"strings"
 
@@ -246,6 +248,9 @@ func (l *Library) Refused(name string) (Refusal, bool) {
 	r, ok := l.refusals[strings.ToUpper(name)]
 	return r, ok
 }
+
+// RefusedNames are the names of other dialects, sorted; for "did you mean".
+func (l *Library) RefusedNames() []string { return slices.Sorted(maps.Keys(l.refusals)) }
 
 // Functions are the scalar functions in the order of declaration.
 func (l *Library) Functions() []*Function { return l.list }
