@@ -28,7 +28,7 @@ type Builder struct {
 // ok is false if there is one, and the table is then not usable.
 func (b *Builder) Table(s *syntax.CreateTable) (*Table, bool) {
 	before := b.Diags.Count(diag.Error)
-	t := &Table{Name: s.Name.Last().Name, Span: s.Name.Span()}
+	t := &Table{Name: s.Name.Last().Name, Span: s.Name.Span(), Declaration: s}
 	if s.Comment != nil {
 		t.Comment = s.Comment.Value
 	}

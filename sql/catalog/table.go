@@ -65,6 +65,8 @@ type Table struct {
 	// Runtime are the options that every sink table has (RuntimeOptions).
 	Runtime connector.Values
 
+	// Declaration is what declares the table, nil for a wide table.
+	Declaration *syntax.CreateTable
 	// Wide is set for CREATE WIDE TABLE; Columns are then filled by the binder.
 	Wide *syntax.CreateWideTable
 

@@ -183,6 +183,8 @@ func (c *compiler) statement(s syntax.Stmt) {
 		c.add(Statement{Kind: KindSetting, AST: s})
 	case *syntax.CreateTable:
 		c.createTable(s)
+	case *syntax.AlterTable:
+		c.alterTable(s)
 	case *syntax.CreateView:
 		c.createView(s)
 	case *syntax.CreateWideTable:
