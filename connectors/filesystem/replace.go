@@ -2,7 +2,6 @@ package filesystem
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -14,20 +13,6 @@ import (
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/vfs"
 )
-
-// contentFile says, in the directory of a table partition that was replaced, which
-// content it has.
-const contentFile = ".content"
-
-// contentRecord is the content of contentFile.
-type contentRecord struct {
-	Version int `json:"version"`
-	// Job made the content, as its version Content.
-	Job     string `json:"job"`
-	Content uint64 `json:"content"`
-}
-
-const contentVersion = 1
 
 // ReplaceMode implements connector.ReplacingConnector.
 func (c *Connector) ReplaceMode(t *connector.Table) (connector.ReplaceMode, string) {
@@ -139,34 +124,6 @@ func (s *Sink) hasContent(x replacement) (bool, error) {
 		return false, err
 	}
 	return have.Job == s.owner.Job.String() && have.Content >= x.Version, nil
-}
-
-func (s *Sink) content(dir string) (contentRecord, error) {
-	name := s.fs.Join(dir, contentFile)
-	b, err := vfs.ReadFile(s.fs, name)
-	if err != nil {
-		return contentRecord{}, err
-	}
-	return readContent(b, name)
-}
-
-func readContent(b []byte, name string) (contentRecord, error) {
-	var r contentRecord
-	if err := json.Unmarshal(b, &r); err != nil {
-		return r, fmt.Errorf("content record %s: %w", name, err)
-	}
-	if r.Version != contentVersion {
-		return r, fmt.Errorf("content record %s has version %d; this program knows %d", name, r.Version, contentVersion)
-	}
-	return r, nil
-}
-
-func (r contentRecord) encode() ([]byte, error) {
-	b, err := json.Marshal(r)
-	if err != nil {
-		return nil, fmt.Errorf("encoding content record: %w", err)
-	}
-	return append(b, '\n'), nil
 }
 
 // fill makes the new directory: all parts and the record, durable. What a try

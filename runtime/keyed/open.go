@@ -184,24 +184,6 @@ func (r *Stages) settleRestored(ctx context.Context, from *checkpoint.Restored) 
 	return nil
 }
 
-// resume keeps the artefacts of an overwritten table for the end of the input, and
-// finishes what was begun if that had come.
-func (r *Stages) resume(ctx context.Context, t *tableState, m *checkpoint.Manifest) error {
-	p := publication{n: m.Number, end: true}
-	for i, a := range m.Artifacts {
-		if id := a.Header.ID; id.Table == t.handle.Table.ID {
-			r.known[id] = sealedArtifact{a, m.SealedMillis[i]}
-			r.held = append(r.held, id)
-			p.artifacts = append(p.artifacts, a)
-		}
-	}
-	if !ended(m) {
-		return nil
-	}
-	t.restored = true
-	return t.settleReplacements(ctx, t.replacements(p))
-}
-
 // giveUp ends the intents of checkpoints above n: what is visible stays so and is
 // said, what is only sealed is discarded.
 func (r *Stages) giveUp(ctx context.Context, n uint64) error {

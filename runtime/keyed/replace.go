@@ -270,3 +270,21 @@ func (t *tableState) giveUpReplacements(ctx context.Context, as []connector.Arti
 	}
 	return nil
 }
+
+// resume keeps the artefacts of an overwritten table for the end of the input, and
+// finishes what was begun if that had come.
+func (r *Stages) resume(ctx context.Context, t *tableState, m *checkpoint.Manifest) error {
+	p := publication{n: m.Number, end: true}
+	for i, a := range m.Artifacts {
+		if id := a.Header.ID; id.Table == t.handle.Table.ID {
+			r.known[id] = sealedArtifact{a, m.SealedMillis[i]}
+			r.held = append(r.held, id)
+			p.artifacts = append(p.artifacts, a)
+		}
+	}
+	if !ended(m) {
+		return nil
+	}
+	t.restored = true
+	return t.settleReplacements(ctx, t.replacements(p))
+}
