@@ -143,6 +143,12 @@ func brokerRun(t *testing.T, kills int) {
 	for _, err := range l.refused {
 		t.Errorf("seed %d: a producer gave up: %v", seed, err)
 	}
+	if n := l.stuck.Load(); n > 0 {
+		t.Logf("seed %d: %d times a client stood still with records", seed, n)
+		if n > 1+int64(kills)/20 {
+			t.Errorf("seed %d: that is too often to be the client's own doing", seed)
+		}
+	}
 	if len(l.h.commits) == 0 || l.transactions.Load() == 0 || l.copied.Load() == 0 {
 		t.Errorf("seed %d: the load did not run", seed)
 	}

@@ -33,7 +33,7 @@ type brokerLoad struct {
 	// refused are errors of producers.
 	refused []error
 	// what was done, for the log of the test
-	transactions, copied, read, rejoined atomic.Int64
+	transactions, copied, read, rejoined, stuck atomic.Int64
 }
 
 func (l *brokerLoad) rng(who string) *rand.Rand {
@@ -166,7 +166,9 @@ func (l *brokerLoad) tryTransaction(c *kgo.Client, rng *rand.Rand) bool {
 			l.h.acked(w, r.Offset)
 		})
 	}
-	wg.Wait()
+	if !l.answered(&wg) {
+		return false
+	}
 	switch rng.IntN(12) {
 	case 0:
 		return false // its process dies
@@ -182,6 +184,26 @@ func (l *brokerLoad) tryTransaction(c *kgo.Client, rng *rand.Rand) bool {
 	}
 	l.h.ended(name, txnCommitted)
 	return true
+}
+
+// answered waits for a transaction's records. A client that has met many kills can
+// come to stand still with records that it neither sends nor gives up, while the server
+// has nothing of it to answer: then it is closed, and another one takes over.
+func (l *brokerLoad) answered(wg *sync.WaitGroup) bool {
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	limit := time.NewTimer(patience / 4)
+	defer limit.Stop()
+	select {
+	case <-done:
+		return true
+	case <-limit.C:
+		l.stuck.Add(1)
+		return false
+	}
 }
 
 // settleTransactions ends what is open under an id.
