@@ -124,7 +124,8 @@ func TestDataNodeKilledInTheMiddleOfAFile(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-	})
+		// The NameNode may take longer to count the block than an attempt lasts.
+	}, "hdfs.retry-timeout", "5 min")
 	err := c.once(nil)
 	back.Wait()
 	if !killed {

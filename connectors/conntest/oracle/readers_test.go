@@ -150,6 +150,7 @@ func (m *maker) nested(v *batch.Vec, t types.Type) string {
 		format.CloseList(v)
 		return "{" + strings.Join(parts, ",") + "}"
 	}
+	format.BeginRow(v)
 	for i, f := range t.Fields {
 		parts = append(parts, m.value(v.Children[i], f.Type))
 	}
