@@ -145,15 +145,19 @@ func (c *Client) DeleteTopic(ctx context.Context, req DeleteTopic) error {
 func (c *Client) Produce(ctx context.Context, topic string, next func(*Record) error) (Produced, error) {
 	var out Produced
 	pr, pw := io.Pipe()
-	failed := make(chan error, 1)
+	// What the pipe says when the other side has gone is no error of the input.
+	var source error
+	done := make(chan struct{})
 	go func() {
-		err := writeRecords(pw, next)
-		failed <- err
-		pw.CloseWithError(err)
+		defer close(done)
+		pw.CloseWithError(writeRecords(pw, func(r *Record) error {
+			source = next(r)
+			return source
+		}))
 	}()
 	resp, err := c.post(ctx, "/v1/produce?topic="+url.QueryEscape(topic), pr)
 	pr.CloseWithError(errBroken) // an answer before the end: stop reading the input
-	if source := <-failed; source != nil && !errors.Is(source, errBroken) {
+	if <-done; source != nil && !errors.Is(source, io.EOF) {
 		// What the caller's own input said is the cause.
 		if err == nil {
 			resp.Body.Close()
