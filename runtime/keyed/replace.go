@@ -3,7 +3,6 @@ package keyed
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -124,54 +123,7 @@ func (t *tableState) replacements(p publication) []connector.Replacement {
 // replace makes replacements the content of their partitions, and says so in the
 // ledger.
 func (t *tableState) replace(ctx context.Context, rs []connector.Replacement, wait bool) error {
-	return t.persist(ctx, wait, len(rs), func(ctx context.Context) (int, error, error) {
-		left, cause, err := t.tryReplace(ctx, rs)
-		rs = left
-		return len(left), cause, err
-	})
-}
-
-// tryReplace calls the sink once. It gives what is still to be done, with the
-// reason.
-func (t *tableState) tryReplace(ctx context.Context, rs []connector.Replacement) (left []connector.Replacement, cause, err error) {
-	errs := t.replacer.Replace(ctx, rs)
-	if len(errs) != len(rs) {
-		return nil, nil, errNoOutcome
-	}
-	var done, doubt []connector.Replacement
-	for i, e := range errs {
-		switch {
-		case e == nil:
-			done = append(done, rs[i])
-		case errors.Is(e, connector.ErrFenced):
-			return nil, nil, fmt.Errorf("table %s: replacing %s: %w", t.handle.Table.Name, rs[i].TablePartition, e)
-		default:
-			doubt, cause = append(doubt, rs[i]), e
-		}
-	}
-	if err := t.replaced(ctx, done); err != nil || len(doubt) == 0 {
-		return nil, nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, nil, err
-	}
-	// Invariant 3: an error says nothing about the outcome.
-	outcomes, err := t.resolveReplace(ctx, doubt)
-	if err != nil {
-		return nil, nil, errors.Join(err, cause)
-	}
-	done = done[:0]
-	for i, o := range outcomes {
-		switch o {
-		case connector.Published:
-			done = append(done, doubt[i])
-		case connector.Sealed:
-			left = append(left, doubt[i])
-		default:
-			return nil, nil, &AmbiguousError{Table: t.handle.Table.Name, Artifacts: doubt[i].Parts, Gone: o == connector.Absent, Err: cause}
-		}
-	}
-	return left, cause, t.replaced(ctx, done)
+	return t.partitionPublisher().publish(ctx, rs, wait)
 }
 
 func (t *tableState) resolveReplace(ctx context.Context, rs []connector.Replacement) ([]connector.Outcome, error) {

@@ -3,7 +3,6 @@ package keyed
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -193,36 +192,7 @@ func (t *tableState) resolve(ctx context.Context, as []connector.Artifact) ([]co
 // publish makes artefacts visible and says so in the ledger.
 func (t *tableState) publish(ctx context.Context, as []connector.Artifact, wait bool) error {
 	order(as)
-	return t.persist(ctx, wait, len(as), func(ctx context.Context) (int, error, error) {
-		left, cause, err := t.try(ctx, as)
-		as = left
-		return len(left), cause, err
-	})
-}
-
-// persist tries until nothing is left of n. With wait, what may go away by itself
-// is tried again, for ever: meanwhile no more than a few checkpoints are made
-// (Invariant 8).
-func (t *tableState) persist(ctx context.Context, wait bool, n int, try func(context.Context) (left int, cause, err error)) error {
-	delay := t.r.opts.RetryMin
-	for tries := 0; n > 0; tries++ {
-		left, cause, err := try(ctx)
-		if err != nil {
-			return err
-		}
-		if n = left; n == 0 {
-			return nil
-		}
-		if !wait && tries >= 2 {
-			return fmt.Errorf("table %s: publishing: %w", t.handle.Table.Name, cause)
-		}
-		t.r.env.Log.Warn("publishing failed and is tried again", "table", t.handle.Table.Name, "left", n, "error", cause)
-		if err := t.sleep(ctx, delay); err != nil {
-			return err
-		}
-		delay = min(2*delay, t.r.opts.RetryMax)
-	}
-	return nil
+	return t.artifactPublisher().publish(ctx, as, wait)
 }
 
 func (t *tableState) sleep(ctx context.Context, d time.Duration) error {
@@ -235,50 +205,6 @@ func (t *tableState) sleep(ctx context.Context, d time.Duration) error {
 		timer.Stop()
 		return ctx.Err()
 	}
-}
-
-// try publishes once. It gives what is still only sealed, with the reason.
-func (t *tableState) try(ctx context.Context, as []connector.Artifact) (left []connector.Artifact, cause, err error) {
-	errs := t.handle.Sink.Publish(ctx, as)
-	if len(errs) != len(as) {
-		return nil, nil, errNoOutcome
-	}
-	var done, doubt []connector.Artifact
-	for i, e := range errs {
-		switch {
-		case e == nil:
-			done = append(done, as[i])
-		case errors.Is(e, connector.ErrFenced):
-			return nil, nil, fmt.Errorf("table %s: publishing: %w", t.handle.Table.Name, e)
-		default:
-			doubt, cause = append(doubt, as[i]), e
-		}
-	}
-	if err := t.committed(ctx, done); err != nil || len(doubt) == 0 {
-		return nil, nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, nil, err
-	}
-	// Invariant 3: an error says nothing about the outcome.
-	outcomes, err := t.resolve(ctx, doubt)
-	if err != nil {
-		return nil, nil, errors.Join(err, cause)
-	}
-	done = done[:0]
-	for i, o := range outcomes {
-		switch o {
-		case connector.Published:
-			done = append(done, doubt[i])
-		case connector.Sealed:
-			left = append(left, doubt[i])
-		default:
-			// A refused one is absent, too: its rows are nowhere else any more, so
-			// that this needs a decision.
-			return nil, nil, &AmbiguousError{Table: t.handle.Table.Name, Artifacts: doubt[i : i+1], Gone: o == connector.Absent, Err: cause}
-		}
-	}
-	return left, cause, t.committed(ctx, done)
 }
 
 // committed records published artefacts; a table partition that was closed
