@@ -209,15 +209,7 @@ func (a *listAcc) AppendState(dst []byte, g int) []byte {
 
 func (a *listAcc) MergeState(g int, state []byte) error {
 	r := openState(state)
-	if r.bad {
-		return errState
-	}
-	n, k := binary.Uvarint(r.b)
-	if k <= 0 || n > uint64(len(r.b)) {
-		return errState
-	}
-	r.b = r.b[k:]
-	for ; n > 0; n-- {
+	for n := r.count(); n > 0; n-- {
 		key := r.bytes()
 		val := r.bytes()
 		if r.bad {
@@ -360,15 +352,7 @@ func (a *distinctAcc) AppendState(dst []byte, g int) []byte {
 
 func (a *distinctAcc) MergeState(g int, state []byte) error {
 	r := openState(state)
-	if r.bad {
-		return errState
-	}
-	n, k := binary.Uvarint(r.b)
-	if k <= 0 || n > uint64(len(r.b)) {
-		return errState
-	}
-	r.b = r.b[k:]
-	for ; n > 0 && !r.bad; n-- {
+	for n := r.count(); n > 0 && !r.bad; n-- {
 		if v := r.bytes(); !r.bad {
 			a.put(int32(g), v)
 		}

@@ -39,6 +39,17 @@ func (r *stateReader) u64() uint64 {
 	return x
 }
 
+// count is how many entries follow; each takes at least a byte.
+func (r *stateReader) count() uint64 {
+	n, k := binary.Uvarint(r.b)
+	if k <= 0 || n > uint64(len(r.b)) {
+		r.bad = true
+		return 0
+	}
+	r.b = r.b[k:]
+	return n
+}
+
 func (r *stateReader) bytes() []byte {
 	n, k := binary.Uvarint(r.b)
 	if k <= 0 || n > uint64(len(r.b)-k) {

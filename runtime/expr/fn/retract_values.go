@@ -87,15 +87,7 @@ func (a *valueCounts) AppendState(dst []byte, g int) []byte {
 // readCounts reads an AppendState.
 func readCounts(state []byte, f func(key, val []byte, n int64)) error {
 	r := openState(state)
-	if r.bad {
-		return errState
-	}
-	n, k := binary.Uvarint(r.b)
-	if k <= 0 || n > uint64(len(r.b)) {
-		return errState
-	}
-	r.b = r.b[k:]
-	for ; n > 0; n-- {
+	for n := r.count(); n > 0; n-- {
 		key := r.bytes()
 		val := r.bytes()
 		times := int64(r.u64())
