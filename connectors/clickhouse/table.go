@@ -396,12 +396,3 @@ func (s *server) alterWindow(d *definition) string {
 func (s *server) alterArtifact() string {
 	return fmt.Sprintf("ALTER TABLE %s ADD COLUMN %s LowCardinality(String)", s.name(), artifactColumn)
 }
-
-// insert is the statement of an INSERT of the bound columns.
-func (b *binding) insert(s *server) string {
-	quoted := make([]string, len(b.names))
-	for i, n := range b.names {
-		quoted[i] = quoteName(n)
-	}
-	return "INSERT INTO " + s.name() + " (" + strings.Join(quoted, ", ") + ")"
-}

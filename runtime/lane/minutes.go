@@ -23,12 +23,6 @@ type minuteKey struct {
 // minutes counts rows by minute and fate.
 type minutes map[minuteKey]ledger.MinuteCounts
 
-func (m minutes) add(k minuteKey, f ledger.Fate, rows int64) {
-	c := m[k]
-	c[f] += rows
-	m[k] = c
-}
-
 func (m minutes) addAll(o minutes) {
 	for k, c := range o {
 		sum := m[k]

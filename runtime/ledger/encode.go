@@ -1,8 +1,6 @@
 package ledger
 
 import (
-	"encoding/binary"
-
 	"github.com/millrace/millrace/runtime/connector"
 )
 
@@ -381,6 +379,3 @@ func (f *Intent) headerInputs() []connector.Input {
 func keyOf(s Scope, f Fact) []byte {
 	return f.appendKey(appendScope(make([]byte, 0, 96), f.kind(), s))
 }
-
-// epochSuffix is the lane epoch at the end of a key.
-func epochSuffix(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-8:]) }

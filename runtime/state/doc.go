@@ -8,8 +8,7 @@
 //
 // A key belongs to one of 256 key groups for ever ([GroupOf]); a subtask owns a
 // range of them ([RangeOf]). Restoring at another parallelism gives each subtask
-// the keys of its range. Wherever keys are ordered in a store, the group comes
-// first, as two bytes ([AppendGroup]).
+// the keys of its range.
 //
 // Saved state is [Section]s, one an operator:
 //

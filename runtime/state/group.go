@@ -1,7 +1,5 @@
 package state
 
-import "encoding/binary"
-
 // Groups is the number of key groups, for ever.
 const Groups = 256
 
@@ -26,8 +24,3 @@ func (r Range) Has(hash uint64) bool { g := GroupOf(hash); return g >= r.From &&
 
 // Overlaps reports whether both ranges have a group.
 func (r Range) Overlaps(o Range) bool { return r.From < o.To && o.From < r.To }
-
-// AppendGroup appends the two bytes that begin every key of a group.
-func AppendGroup(dst []byte, group int) []byte {
-	return binary.BigEndian.AppendUint16(dst, uint16(group))
-}

@@ -39,22 +39,6 @@ func ParseExpr(f *diag.File, opts Options) (Expr, diag.List) {
 	return e, p.errs.Sorted()
 }
 
-// ParseType parses a text that is a single data type, as DESCRIBE prints it.
-func ParseType(f *diag.File, opts Options) (*DataType, diag.List) {
-	p := newParser(f, opts)
-	var t *DataType
-	p.guard(func() {
-		t = p.dataType()
-		if p.cur().Kind != EOF {
-			p.unexpected("the end of the type")
-		}
-	})
-	if p.errs.HasErrors() {
-		return nil, p.errs.Sorted()
-	}
-	return t, p.errs.Sorted()
-}
-
 type parser struct {
 	file   *diag.File
 	tokens []Token

@@ -68,17 +68,6 @@ func NPM(ctx context.Context, pkg, version string) (dir string, err error) {
 	})
 }
 
-// GoBinary builds the command at pkg@version and returns the path of the binary.
-func GoBinary(ctx context.Context, pkg, version string) (path string, err error) {
-	name := "go-" + filepath.Base(pkg)
-	dir, err := Cached(ctx, name, pkg+"@"+version, func(ctx context.Context, dir string) error {
-		cmd := exec.CommandContext(ctx, "go", "install", pkg+"@"+version)
-		cmd.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS=-mod=mod", "CGO_ENABLED=0")
-		return combined(cmd)
-	})
-	return filepath.Join(dir, filepath.Base(pkg)), err
-}
-
 // Debian installs packages of Debian where a file of theirs, probe, is missing.
 // It needs root. Services that the packages would start are kept from starting.
 func Debian(ctx context.Context, probe string, packages ...string) error {

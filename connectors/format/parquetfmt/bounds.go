@@ -22,9 +22,6 @@ type bounds struct {
 	bLo, bHi []byte
 }
 
-// ordered reports whether the column's values have an order at all.
-func (l *leaf) ordered() bool { return l.phys != format.Int96 }
-
 func (b *bounds) int(lo, hi int64) {
 	if !b.any {
 		b.any, b.lo, b.hi = true, lo, hi

@@ -105,9 +105,6 @@ func (f *File) Metadata() map[string]string {
 	return m
 }
 
-// CreatedBy is the application that wrote the file.
-func (f *File) CreatedBy() string { return f.meta.CreatedBy }
-
 // RowGroups are the file's splits in order.
 func (f *File) RowGroups() []RowGroup {
 	groups := make([]RowGroup, len(f.meta.RowGroups))
