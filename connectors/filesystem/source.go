@@ -231,14 +231,7 @@ func (s *Source) Check(ctx context.Context, saved []connector.Position) ([]error
 
 // DecodeErrors implements connector.DecodePolicy.
 func (s *Source) DecodeErrors() (connector.OnError, func(string) bool) {
-	on := connector.OnErrorDeadLetter
-	switch s.policy.Remaining() {
-	case format.Drop:
-		on = connector.OnErrorDrop
-	case format.Fail:
-		on = connector.OnErrorFail
-	}
-	return on, func(code string) bool { return format.IsDecodeError(batch.Code(code)) }
+	return s.policy.DecodeErrors()
 }
 
 // Close implements connector.Source.

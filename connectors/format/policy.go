@@ -45,6 +45,19 @@ func (p Policy) Remaining() Policy {
 	return p
 }
 
+// DecodeErrors is the answer of connector.DecodePolicy: what becomes of rows that the
+// decoder could not make good, and which codes are a decoder's.
+func (p Policy) DecodeErrors() (connector.OnError, func(code string) bool) {
+	on := connector.OnErrorDeadLetter
+	switch p.Remaining() {
+	case Drop:
+		on = connector.OnErrorDrop
+	case Fail:
+		on = connector.OnErrorFail
+	}
+	return on, func(code string) bool { return IsDecodeError(batch.Code(code)) }
+}
+
 // ParsePolicy reads `<name>.on-error` and `<name>.ignore-parse-errors`.
 func ParsePolicy(name string, o Options) (Policy, error) {
 	onKey, ignoreKey := name+".on-error", name+".ignore-parse-errors"

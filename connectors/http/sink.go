@@ -121,20 +121,12 @@ func (e *encoder) Check(b *batch.Batch, sel batch.Sel, bad []batch.ValueError) [
 	if !e.nested {
 		return bad
 	}
-	check := func(row int) {
-		var err error
+	_ = sel.Each(b.Len, func(row int) (err error) { // the callback returns no error
 		if e.scratch, err = e.json.AppendRow(e.scratch[:0], b, row); err != nil {
 			bad = append(bad, batch.ValueError{Row: int32(row), Code: batch.CodeSinkRefused, Message: err.Error()})
 		}
-	}
-	if sel == nil {
-		for i := range b.Len {
-			check(i)
-		}
-	}
-	for _, i := range sel {
-		check(int(i))
-	}
+		return nil
+	})
 	return bad
 }
 

@@ -109,16 +109,10 @@ func (s *source) Open(_ context.Context, splits []connector.Split, columns []int
 	}
 	r := &reader{s: s, schema: s.table.Schema(columns), a: format.NewAppender(),
 		splits: map[int32]*split{}, byFeed: map[*feed]*split{}}
-	for i, col := range s.table.Columns {
-		if at := slices.Index(columns, i); col.Metadata != "" && at >= 0 {
-			m, err := recordmeta.New(col.Metadata, at, col.Type, s.zone)
-			if err != nil {
-				return nil, fmt.Errorf("table %s, column %s: %w", s.table.Name, col.Name, err)
-			}
-			r.meta = append(r.meta, m)
-		}
-	}
 	var err error
+	if r.meta, err = recordmeta.Columns(s.table, columns, s.zone); err != nil {
+		return nil, err
+	}
 	if r.decoder, err = s.layout.NewDecoder(columns); err != nil {
 		return nil, err
 	}

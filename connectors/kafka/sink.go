@@ -15,7 +15,6 @@ import (
 	"github.com/millrace/millrace/connectors/recordmeta"
 	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/runtime/connector"
-	"github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/storage/record"
 )
 
@@ -80,7 +79,7 @@ func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connecto
 	if !ok {
 		return nil, fmt.Errorf("table %s: a table that is written has one topic; it names several", t.Name)
 	}
-	s := &sink{table: t, owner: o, topic: topic, timestamp: -1, prefix: t.Options.String(keyTxnPrefix),
+	s := &sink{table: t, owner: o, topic: topic, prefix: t.Options.String(keyTxnPrefix),
 		roundRobin: !c.upsert && t.Options.String(keyPartitioner) == "round-robin", lanes: map[string]*laneState{}, opened: map[connector.LaneID]uint64{}}
 	if err := s.compile(c); err != nil {
 		return nil, err
@@ -99,22 +98,10 @@ func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connecto
 }
 
 // compile makes the encoder.
-func (s *sink) compile(c *Connector) error {
+func (s *sink) compile(c *Connector) (err error) {
 	t := s.table
-	for i, col := range t.Columns {
-		switch {
-		case col.Metadata == "":
-		case col.Metadata == "timestamp" && !col.Virtual:
-			if _, err := recordmeta.New(col.Metadata, i, col.Type, recordmeta.Zone{}); err != nil {
-				return fmt.Errorf("table %s, column %s: %w", t.Name, col.Name, err)
-			}
-			if col.Type.Kind != types.TimestampLTZ {
-				return fmt.Errorf("table %s, column %s: metadata \"timestamp\" is written from TIMESTAMP_LTZ, not %s", t.Name, col.Name, col.Type)
-			}
-			s.timestamp = i
-		case !col.Virtual:
-			return fmt.Errorf("table %s, column %s: metadata %q cannot be written; declare it VIRTUAL", t.Name, col.Name, col.Metadata)
-		}
+	if s.timestamp, err = recordmeta.Written(t); err != nil {
+		return err
 	}
 	l, err := keyvalue.New(t, c.formats, c.upsert)
 	if err == nil {

@@ -17,7 +17,6 @@ import (
 	"github.com/millrace/millrace/connectors/keyvalue"
 	"github.com/millrace/millrace/connectors/recordmeta"
 	"github.com/millrace/millrace/connectors/scanrange"
-	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 )
 
@@ -84,13 +83,8 @@ func (c *Connector) prepare(t *connector.Table) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, col := range t.Columns {
-		if col.Metadata == "" {
-			continue
-		}
-		if _, err := recordmeta.New(col.Metadata, 0, col.Type, recordmeta.Zone{}); err != nil {
-			return nil, fmt.Errorf("table %s, column %s: %w", t.Name, col.Name, err)
-		}
+	if err := recordmeta.Check(t); err != nil {
+		return nil, err
 	}
 	s := &source{table: t, layout: l, policy: policy, zone: recordmeta.Zone{Location: t.Zone}, patience: deletedAfter}
 	if s.opts, err = clientOptions(t.Options); err != nil {
@@ -423,14 +417,7 @@ func (s *source) End(ctx context.Context, parts []connector.Partition) ([]int64,
 
 // DecodeErrors implements connector.DecodePolicy.
 func (s *source) DecodeErrors() (connector.OnError, func(string) bool) {
-	policy := connector.OnErrorDeadLetter
-	switch s.policy.Remaining() {
-	case format.Drop:
-		policy = connector.OnErrorDrop
-	case format.Fail:
-		policy = connector.OnErrorFail
-	}
-	return policy, func(code string) bool { return format.IsDecodeError(batch.Code(code)) }
+	return s.policy.DecodeErrors()
 }
 
 // MirrorCursor implements connector.CursorMirror: for lag alone.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace/millrace/connectors/format"
 	"github.com/millrace/millrace/connectors/keyvalue"
+	"github.com/millrace/millrace/connectors/recordmeta"
 	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/runtime/connector"
 )
@@ -47,15 +48,7 @@ Not there yet: Kerberos, OAuth and client certificates.`,
 		Guarantee: "Exactly once: positions (topic id, partition, leader epoch, offset) are kept by the job, and each artefact is one transaction that also says so in `__millrace_commits`.",
 		Options: slices.Concat(scanOptions(), keyvalue.Options(c.formats, false), []connector.Option{partitionerOption()}, sinkOptions(),
 			connectionOptions(), consumerOptions()),
-		Metadata: []connector.MetadataColumn{
-			{Key: "topic", Type: "STRING NOT NULL", Doc: "The topic's name."},
-			{Key: "partition", Type: "INT NOT NULL", Doc: "The partition's number."},
-			{Key: "offset", Type: "BIGINT NOT NULL", Doc: "The record's offset."},
-			{Key: "timestamp", Type: "TIMESTAMP_LTZ(3) NOT NULL", Writable: true, Doc: "The record's timestamp."},
-			{Key: "timestamp-type", Type: "STRING NOT NULL", Doc: "`CreateTime` or `LogAppendTime`."},
-			{Key: "leader-epoch", Type: "INT", Doc: "The leader epoch the record was written in."},
-			{Key: "headers", Type: "MAP<STRING NOT NULL, BYTES> NOT NULL", Doc: "The record's headers; of equal keys the last one counts."},
-		},
+		Metadata: recordmeta.Spec(),
 		Validate: func(v connector.Values) error { return validate(v, c.formats) },
 	}
 	for _, f := range c.formats {

@@ -53,23 +53,6 @@ func (w *writer) Buckets(b *batch.Batch, sel batch.Sel, out []connector.BucketID
 	return out, nil
 }
 
-func forRows(b *batch.Batch, sel batch.Sel, f func(int) error) error {
-	if sel == nil {
-		for i := range b.Len {
-			if err := f(i); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	for _, i := range sel {
-		if err := f(int(i)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Write implements connector.Writer. After an error that is not ErrFull the
 // writer may hold a part of the rows and is of no use.
 func (w *writer) Write(b *batch.Batch, sel batch.Sel, _ connector.BucketID) error {
@@ -80,8 +63,8 @@ func (w *writer) Write(b *batch.Batch, sel batch.Sel, _ connector.BucketID) erro
 		return connector.ErrFull
 	}
 	now := time.Now().UnixMilli()
-	return forRows(b, sel, func(i int) error {
-		kind := kindOf(b, i)
+	return sel.Each(b.Len, func(i int) error {
+		kind := b.KindOf(i)
 		if kind == batch.UpdateBefore {
 			w.rows++
 			return nil // the row after it overwrites what it stands for
@@ -107,13 +90,6 @@ func (w *writer) Write(b *batch.Batch, sel batch.Sel, _ connector.BucketID) erro
 func (w *writer) encode(b *batch.Batch, i int) (err error) {
 	w.key, w.value, err = w.s.enc.Append(w.key, w.value, b, i)
 	return err
-}
-
-func kindOf(b *batch.Batch, i int) batch.Kind {
-	if b.Kinds == nil {
-		return batch.Insert
-	}
-	return b.Kinds[i]
 }
 
 func floorDiv(x, by int64) int64 {
@@ -182,7 +158,7 @@ func (w *writer) Check(b *batch.Batch, sel batch.Sel, bad []batch.ValueError) []
 	if !w.s.enc.MayRefuse() && w.s.enc.Bound(b, 0, b.Len) <= w.recordLimit {
 		return bad
 	}
-	_ = forRows(b, sel, func(i int) error { // the callback returns no error
+	_ = sel.Each(b.Len, func(i int) error { // the callback returns no error
 		if !w.s.enc.MayRefuse() && w.s.enc.Bound(b, i, i+1) <= w.recordLimit {
 			return nil
 		}

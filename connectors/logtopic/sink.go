@@ -8,7 +8,6 @@ import (
 	"github.com/millrace/millrace/connectors/keyvalue"
 	"github.com/millrace/millrace/connectors/recordmeta"
 	"github.com/millrace/millrace/runtime/connector"
-	"github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/storage/record"
 	"github.com/millrace/millrace/storage/topiclog"
 )
@@ -39,22 +38,11 @@ var (
 
 // OpenSink implements connector.SinkConnector.
 func (c *Connector) OpenSink(_ context.Context, t *connector.Table, o connector.Owner) (connector.Sink, error) {
-	s := &sink{lanes: &c.lanes, owner: o, table: t, timestamp: -1}
-	for i, col := range t.Columns {
-		switch {
-		case col.Metadata == "":
-		case col.Metadata == "timestamp" && !col.Virtual:
-			if _, err := recordmeta.New(col.Metadata, i, col.Type, recordmeta.Zone{}); err != nil {
-				return nil, fmt.Errorf("table %s, column %s: %w", t.Name, col.Name, err)
-			}
-			if col.Type.Kind != types.TimestampLTZ {
-				return nil, fmt.Errorf("table %s, column %s: metadata \"timestamp\" is written from TIMESTAMP_LTZ, not %s", t.Name, col.Name, col.Type)
-			}
-			s.timestamp = i
-		case !col.Virtual:
-			return nil, fmt.Errorf("table %s, column %s: metadata %q cannot be written; declare it VIRTUAL", t.Name, col.Name, col.Metadata)
-		}
+	at, err := recordmeta.Written(t)
+	if err != nil {
+		return nil, err
 	}
+	s := &sink{lanes: &c.lanes, owner: o, table: t, timestamp: at}
 	l, err := keyvalue.New(t, c.formats, false)
 	if err == nil {
 		s.enc, err = l.NewEncoder()

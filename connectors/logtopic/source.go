@@ -10,7 +10,6 @@ import (
 	"github.com/millrace/millrace/connectors/keyvalue"
 	"github.com/millrace/millrace/connectors/recordmeta"
 	"github.com/millrace/millrace/connectors/scanrange"
-	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/topiclog"
 )
@@ -45,13 +44,8 @@ func (c *Connector) OpenSource(_ context.Context, t *connector.Table) (connector
 	if err != nil {
 		return nil, err
 	}
-	for _, col := range t.Columns {
-		if col.Metadata == "" {
-			continue
-		}
-		if _, err := recordmeta.New(col.Metadata, 0, col.Type, recordmeta.Zone{}); err != nil {
-			return nil, fmt.Errorf("table %s, column %s: %w", t.Name, col.Name, err)
-		}
+	if err := recordmeta.Check(t); err != nil {
+		return nil, err
 	}
 	topic, err := c.topicOf(t)
 	if err != nil {
@@ -378,14 +372,7 @@ func (s *source) recreated(p connector.Position) *connector.MismatchError {
 
 // DecodeErrors implements connector.DecodePolicy.
 func (s *source) DecodeErrors() (connector.OnError, func(string) bool) {
-	policy := connector.OnErrorDeadLetter
-	switch s.policy.Remaining() {
-	case format.Drop:
-		policy = connector.OnErrorDrop
-	case format.Fail:
-		policy = connector.OnErrorFail
-	}
-	return policy, func(code string) bool { return format.IsDecodeError(batch.Code(code)) }
+	return s.policy.DecodeErrors()
 }
 
 // MirrorCursor implements connector.CursorMirror: for lag alone.

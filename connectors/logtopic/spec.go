@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace/millrace/connectors/format"
 	"github.com/millrace/millrace/connectors/keyvalue"
+	"github.com/millrace/millrace/connectors/recordmeta"
 	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/client"
@@ -55,15 +56,7 @@ records; a job's records appear exactly once after any crash.`,
 			{Key: "sink.partitioner", Type: connector.OptEnum, Default: "default", Enum: []string{"default", "round-robin"},
 				Doc: "Which partition a row goes to: `default` by the murmur2 hash of the record's key (without one as `round-robin`); `round-robin` gives whole appends to the partitions in turn."},
 		}, keyvalue.Options(c.formats, false)...),
-		Metadata: []connector.MetadataColumn{
-			{Key: "topic", Type: "STRING NOT NULL", Doc: "The topic's name."},
-			{Key: "partition", Type: "INT NOT NULL", Doc: "The partition's number."},
-			{Key: "offset", Type: "BIGINT NOT NULL", Doc: "The record's offset."},
-			{Key: "timestamp", Type: "TIMESTAMP_LTZ(3) NOT NULL", Writable: true, Doc: "The record's timestamp."},
-			{Key: "timestamp-type", Type: "STRING NOT NULL", Doc: "`CreateTime` or `LogAppendTime`."},
-			{Key: "leader-epoch", Type: "INT", Doc: "The leader epoch the record was written in."},
-			{Key: "headers", Type: "MAP<STRING NOT NULL, BYTES> NOT NULL", Doc: "The record's headers; of equal keys the last one counts."},
-		},
+		Metadata: recordmeta.Spec(),
 		Validate: func(v connector.Values) error {
 			if err := keyvalue.Validate(v, c.formats, false); err != nil {
 				return err

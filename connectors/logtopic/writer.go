@@ -75,7 +75,7 @@ func (w *writer) Buckets(b *batch.Batch, sel batch.Sel, out []connector.BucketID
 		}
 		return out, nil
 	}
-	return out, forRows(b, sel, func(i int) error {
+	return out, sel.Each(b.Len, func(i int) error {
 		var err error
 		if w.key, err = w.s.enc.AppendKey(w.key[:0], b, i); err != nil {
 			return err
@@ -83,23 +83,6 @@ func (w *writer) Buckets(b *batch.Batch, sel batch.Sel, out []connector.BucketID
 		out = append(out, connector.BucketID(record.PartitionOf(w.key, len(w.open))))
 		return nil
 	})
-}
-
-func forRows(b *batch.Batch, sel batch.Sel, f func(int) error) error {
-	if sel == nil {
-		for i := range b.Len {
-			if err := f(i); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	for _, i := range sel {
-		if err := f(int(i)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Write implements connector.Writer. After an error that is not ErrFull the
@@ -114,7 +97,7 @@ func (w *writer) Write(b *batch.Batch, sel batch.Sel, bucket connector.BucketID)
 	}
 	before := o.bytes()
 	now := time.Now().UnixMilli()
-	err := forRows(b, sel, func(i int) error { return w.row(o, b, i, now) })
+	err := sel.Each(b.Len, func(i int) error { return w.row(o, b, i, now) })
 	w.held += o.bytes() - before
 	return err
 }
@@ -272,7 +255,7 @@ func (w *writer) Check(b *batch.Batch, sel batch.Sel, bad []batch.ValueError) []
 	if !suspect {
 		return bad
 	}
-	_ = forRows(b, sel, func(i int) error { // the callback returns no error
+	_ = sel.Each(b.Len, func(i int) error { // the callback returns no error
 		if !w.s.enc.MayRefuse() && w.s.enc.Bound(b, i, i+1) <= limit {
 			return nil
 		}

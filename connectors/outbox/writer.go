@@ -88,18 +88,8 @@ func (w *writer) Write(b *batch.Batch, sel batch.Sel, bucket connector.BucketID)
 		rows, units = rows+1, units+n
 		return err
 	}
-	if sel == nil {
-		for i := range b.Len {
-			if err := add(i); err != nil {
-				return err
-			}
-		}
-	} else {
-		for _, i := range sel {
-			if err := add(int(i)); err != nil {
-				return err
-			}
-		}
+	if err := sel.Each(b.Len, add); err != nil {
+		return err
 	}
 	w.body, w.rows, w.units = body, rows, units
 	return nil

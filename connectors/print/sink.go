@@ -171,25 +171,15 @@ func (w *writer) Write(b *batch.Batch, sel batch.Sel, bucket connector.BucketID)
 	case int64(len(w.text)) >= w.budget:
 		return connector.ErrFull
 	}
-	if sel == nil {
-		for i := range b.Len {
-			w.row(b, i)
-		}
+	return sel.Each(b.Len, func(i int) error {
+		w.row(b, i)
 		return nil
-	}
-	for _, i := range sel {
-		w.row(b, int(i))
-	}
-	return nil
+	})
 }
 
 func (w *writer) row(b *batch.Batch, i int) {
 	w.text = append(w.text, w.sink.prefix...)
-	kind := batch.Insert
-	if b.Kinds != nil {
-		kind = b.Kinds[i]
-	}
-	w.text = append(w.text, kind.String()...)
+	w.text = append(w.text, b.KindOf(i).String()...)
 	w.text = append(w.text, '[')
 	for c := range b.Cols {
 		if c > 0 {

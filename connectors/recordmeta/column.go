@@ -7,6 +7,7 @@ import (
 
 	"github.com/millrace/millrace/connectors/format"
 	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/storage/record"
 )
@@ -23,6 +24,19 @@ const (
 	metaLeaderEpoch
 	metaHeaders
 )
+
+// Spec declares the metadata columns.
+func Spec() []connector.MetadataColumn {
+	return []connector.MetadataColumn{
+		{Key: "topic", Type: "STRING NOT NULL", Doc: "The topic's name."},
+		{Key: "partition", Type: "INT NOT NULL", Doc: "The partition's number."},
+		{Key: "offset", Type: "BIGINT NOT NULL", Doc: "The record's offset."},
+		{Key: "timestamp", Type: "TIMESTAMP_LTZ(3) NOT NULL", Writable: true, Doc: "The record's timestamp."},
+		{Key: "timestamp-type", Type: "STRING NOT NULL", Doc: "`CreateTime` or `LogAppendTime`."},
+		{Key: "leader-epoch", Type: "INT", Doc: "The leader epoch the record was written in."},
+		{Key: "headers", Type: "MAP<STRING NOT NULL, BYTES> NOT NULL", Doc: "The record's headers; of equal keys the last one counts."},
+	}
+}
 
 // Column fills one metadata column.
 type Column struct {
@@ -54,9 +68,58 @@ func (z Zone) wall(ms int64) int64 {
 	return ms + int64(offset)*1000
 }
 
-// New checks that a key can be read as a type: its own, or one that a
+// Columns compiles the metadata columns among those of a table that are listed, in
+// the order of the list; the first of the list is column 0 of the batch.
+func Columns(t *connector.Table, columns []int, z Zone) ([]Column, error) {
+	var out []Column
+	for at, i := range columns {
+		col := &t.Columns[i]
+		if col.Metadata == "" {
+			continue
+		}
+		m, err := compile(col.Metadata, at, col.Type, z)
+		if err != nil {
+			return nil, fmt.Errorf("table %s, column %s: %w", t.Name, col.Name, err)
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// Check refuses metadata columns of a table that cannot be read as they are declared.
+func Check(t *connector.Table) error {
+	columns := make([]int, len(t.Columns))
+	for i := range columns {
+		columns[i] = i
+	}
+	_, err := Columns(t, columns, Zone{})
+	return err
+}
+
+// Written finds the column of a table that is written as the records' timestamp, -1
+// when there is none, and refuses others that are neither virtual nor physical.
+func Written(t *connector.Table) (timestamp int, err error) {
+	timestamp = -1
+	for i, col := range t.Columns {
+		if col.Metadata == "" || col.Virtual {
+			continue
+		}
+		if col.Metadata != "timestamp" {
+			err = fmt.Errorf("metadata %q cannot be written; declare it VIRTUAL", col.Metadata)
+		} else if _, err = compile(col.Metadata, i, col.Type, Zone{}); err == nil && col.Type.Kind != types.TimestampLTZ {
+			err = fmt.Errorf("metadata \"timestamp\" is written from TIMESTAMP_LTZ, not %s", col.Type)
+		}
+		if err != nil {
+			return -1, fmt.Errorf("table %s, column %s: %w", t.Name, col.Name, err)
+		}
+		timestamp = i
+	}
+	return timestamp, nil
+}
+
+// compile checks that a key can be read as a type: its own, or one that a
 // cast without loss gives. LTZ to TIMESTAMP goes by the session zone.
-func New(key string, column int, t types.Type, z Zone) (Column, error) {
+func compile(key string, column int, t types.Type, z Zone) (Column, error) {
 	m := Column{Index: column}
 	ok := false
 	switch key {

@@ -147,7 +147,7 @@ func (e *encoder) Check(b *batch.Batch, sel batch.Sel, bad []batch.ValueError) [
 		if sel != nil {
 			row = int(sel[k])
 		}
-		if kindOf(b, row) == batch.UpdateBefore {
+		if b.KindOf(row) == batch.UpdateBefore {
 			continue
 		}
 		if where, why := e.refuse(b, row, wrong); why != "" {
@@ -168,7 +168,7 @@ func (e *encoder) refuse(b *batch.Batch, row int, wrong bool) (where, why string
 	if column >= 0 {
 		return e.names[column], fmt.Sprintf("it holds %q, which ends it in '%s': the key could be another row's", sep, keyKey)
 	}
-	if e.score >= 0 && kindOf(b, row) != batch.Delete {
+	if e.score >= 0 && b.KindOf(row) != batch.Delete {
 		if _, why := score(&b.Cols[e.score], row); why != "" {
 			return e.names[e.score], why
 		}
@@ -188,16 +188,9 @@ func (e *encoder) refuse(b *batch.Batch, row int, wrong bool) (where, why string
 	return "", ""
 }
 
-func kindOf(b *batch.Batch, row int) batch.Kind {
-	if b.Kinds == nil {
-		return batch.Insert
-	}
-	return b.Kinds[row]
-}
-
 // Append implements outbox.Encoder. Of an update only the row after it counts.
 func (e *encoder) Append(body []byte, b *batch.Batch, row int) ([]byte, int64, error) {
-	kind := kindOf(b, row)
+	kind := b.KindOf(row)
 	if kind == batch.UpdateBefore {
 		return body, 0, nil
 	}

@@ -147,14 +147,7 @@ func (s *givenSource) Close() error { return nil }
 
 // DecodeErrors implements connector.DecodePolicy by the table's options.
 func (s *givenSource) DecodeErrors() (connector.OnError, func(string) bool) {
-	policy := connector.OnErrorDeadLetter
-	switch s.policy.Remaining() {
-	case format.Drop:
-		policy = connector.OnErrorDrop
-	case format.Fail:
-		policy = connector.OnErrorFail
-	}
-	return policy, func(code string) bool { return format.IsDecodeError(batch.Code(code)) }
+	return s.policy.DecodeErrors()
 }
 
 // Open implements connector.Source.

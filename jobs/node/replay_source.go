@@ -103,7 +103,7 @@ func (s *deadSource) Close() error { return nil }
 // DecodeErrors implements connector.DecodePolicy: what fails again is a dead
 // letter again, whatever the table says, so that nothing is dropped unseen.
 func (s *deadSource) DecodeErrors() (connector.OnError, func(string) bool) {
-	return connector.OnErrorDeadLetter, func(code string) bool { return format.IsDecodeError(batch.Code(code)) }
+	return format.DeadLetter.DecodeErrors()
 }
 
 // replayed are the formats of records.

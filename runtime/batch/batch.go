@@ -106,5 +106,31 @@ func (b *Batch) Reset(s *Schema) {
 	b.OffsetDelta, b.RowIndex, b.Notes, b.Watermark = nil, nil, b.Notes[:0], nil
 }
 
+// KindOf is what a row does to a table; without kinds all rows are new ones.
+func (b *Batch) KindOf(row int) Kind {
+	if b.Kinds == nil {
+		return Insert
+	}
+	return b.Kinds[row]
+}
+
 // Sel selects rows of a batch: nil is all of them, else ascending row numbers.
 type Sel []int32
+
+// Each calls f for the selected ones of n rows, in order, until it gives an error.
+func (s Sel) Each(n int, f func(row int) error) error {
+	if s == nil {
+		for i := range n {
+			if err := f(i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, i := range s {
+		if err := f(int(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
