@@ -10,18 +10,18 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/connectors/format"
+	"github.com/millrace/millrace/connectors/numbered"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 )
 
 // source makes the rows of one table.
 type source struct {
+	numbered.Source
 	clock Clock
 	table *connector.Table
 	rate  int64
-	rows  int64
 	start time.Time
-	id    connector.UUID
 	fill  []func(*filler)
 }
 
@@ -39,61 +39,18 @@ func topicOf(t *connector.Table, seed uint64) connector.UUID {
 	return id
 }
 
-func (s *source) Partitions(context.Context) ([]connector.Partition, error) {
-	return []connector.Partition{{TopicID: s.id, Topic: s.table.Name}}, nil
-}
-
-func (s *source) Start(_ context.Context, parts []connector.Partition) ([]connector.Position, error) {
-	out := make([]connector.Position, len(parts))
-	for i, p := range parts {
-		out[i] = connector.Position{Partition: p}
-	}
-	return out, nil
-}
-
-func (s *source) End(_ context.Context, parts []connector.Partition) ([]int64, error) {
-	out := make([]int64, len(parts))
-	for i := range parts {
-		out[i] = s.rows
-	}
-	return out, nil
-}
-
-func (s *source) Check(_ context.Context, saved []connector.Position) ([]error, error) {
-	out := make([]error, len(saved))
-	for i, p := range saved {
-		if p.Partition.TopicID != s.id || p.Partition.ID != 0 {
-			out[i] = &connector.MismatchError{Position: p, Latest: s.rows, Lost: -1, Recreated: true, Reason: "the table, its columns or its seed have changed"}
-		} else if p.Offset > s.rows {
-			out[i] = &connector.MismatchError{Position: p, Latest: s.rows, Lost: -1, Reason: "the table has fewer rows now"}
-		}
-	}
-	return out, nil
-}
-
-func (s *source) Close() error { return nil }
-
 func (s *source) Open(_ context.Context, splits []connector.Split, columns []int, notify func()) (connector.Reader, error) {
-	r := &reader{source: s, schema: s.table.Schema(columns), columns: columns, notify: notify, began: s.clock.Now(), ends: map[int32]int64{}}
+	r := &reader{source: s, schema: s.table.Schema(columns), columns: columns, notify: notify, began: s.clock.Now()}
 	if columns == nil {
 		for i := range s.table.Columns {
 			r.columns = append(r.columns, i)
 		}
 	}
-	for _, sp := range splits {
-		if sp.From.Partition.TopicID != s.id {
-			return nil, fmt.Errorf("partition %s %d is not of this table", sp.From.Partition.Topic, sp.From.Partition.ID)
-		}
-		end := min(sp.End, s.rows)
-		r.splits = append(r.splits, splitState{number: sp.Number, next: sp.From.Offset, end: end})
-		r.ends[sp.Number] = end
+	var err error
+	if r.splits, err = s.Splits(splits); err != nil {
+		return nil, err
 	}
 	return r, nil
-}
-
-type splitState struct {
-	number    int32
-	next, end int64
 }
 
 // reader makes rows at the table's rate since it was opened.
@@ -101,8 +58,7 @@ type reader struct {
 	source  *source
 	schema  *batch.Schema
 	columns []int
-	splits  []splitState
-	ends    map[int32]int64
+	splits  *numbered.Splits
 	notify  func()
 	began   time.Time
 	made    int64
@@ -126,10 +82,8 @@ func (r *reader) Next(ctx context.Context, b *batch.Batch, maxRows, _ int) error
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	for len(r.splits) > 0 && r.splits[0].next >= r.splits[0].end {
-		r.splits = r.splits[1:]
-	}
-	if len(r.splits) == 0 {
+	s := r.splits.Current()
+	if s == nil {
 		return io.EOF
 	}
 	room := r.allowed() - r.made
@@ -137,23 +91,22 @@ func (r *reader) Next(ctx context.Context, b *batch.Batch, maxRows, _ int) error
 		r.wait(1 - room)
 		return connector.ErrNoData
 	}
-	s := &r.splits[0]
-	n := int(min(int64(max(maxRows, 1)), room, s.end-s.next))
+	n := int(min(int64(max(maxRows, 1)), room, s.End-s.Next))
 	b.Reset(r.schema)
 	for i, c := range r.columns {
 		v := &b.Cols[i]
 		v.Reset(r.schema.Fields[i].Type, 0)
 		f := filler{v: v}
 		for k := range n {
-			f.row = s.next + int64(k)
+			f.row = s.Next + int64(k)
 			r.source.fill[c](&f)
 		}
 		format.Seal(v)
 	}
 	b.Len = n
-	b.Runs = append(b.Runs[:0], batch.Run{Partition: s.number, Rows: int32(n), BaseOffset: s.next, EndOffset: s.next + int64(n),
+	b.Runs = append(b.Runs[:0], batch.Run{Partition: s.Number, Rows: int32(n), BaseOffset: s.Next, EndOffset: s.Next + int64(n),
 		LogTime: r.source.clock.Now().UnixMilli()})
-	s.next += int64(n)
+	s.Next += int64(n)
 	r.made += int64(n)
 	return nil
 }
@@ -175,11 +128,9 @@ func (r *reader) Raw(int32, int64) (connector.RawRecord, bool) { return connecto
 
 // LogEnd implements connector.Reader.
 func (r *reader) LogEnd(split int32) int64 {
-	end := r.ends[split]
-	for _, s := range r.splits {
-		if s.number == split {
-			return min(end, s.next+max(r.allowed()-r.made, 0))
-		}
+	end := r.splits.End(split)
+	if s := r.splits.Unmade(split); s != nil {
+		return min(end, s.Next+max(r.allowed()-r.made, 0))
 	}
 	return end
 }
@@ -195,6 +146,6 @@ func (r *reader) Close() error {
 		r.stop()
 		r.stop = nil
 	}
-	r.splits = nil
+	r.splits.Clear()
 	return nil
 }

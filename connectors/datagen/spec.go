@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace/millrace/connectors/numbered"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/types"
 )
@@ -81,9 +82,11 @@ func parseStart(s string) (time.Time, error) {
 
 // OpenSource implements connector.SourceConnector.
 func (c *Connector) OpenSource(_ context.Context, t *connector.Table) (connector.Source, error) {
-	s := &source{clock: c.clock, table: t, rate: t.Options.Int(keyRate), rows: connector.Unbounded}
+	s := &source{Source: numbered.Source{Table: t.Name, Rows: connector.Unbounded,
+		Changed: "the table, its columns or its seed have changed", Fewer: "the table has fewer rows now"},
+		clock: c.clock, table: t, rate: t.Options.Int(keyRate)}
 	if t.Options.Has(keyRows) {
-		s.rows = t.Options.Int(keyRows)
+		s.Rows = t.Options.Int(keyRows)
 	}
 	if t.Options.Has(keyStart) {
 		start, err := parseStart(t.Options.String(keyStart))
@@ -106,9 +109,9 @@ func (c *Connector) OpenSource(_ context.Context, t *connector.Table) (connector
 			return nil, err
 		}
 		s.fill = append(s.fill, f)
-		s.rows = min(s.rows, end)
+		s.Rows = min(s.Rows, end)
 	}
-	s.id = topicOf(t, seed)
+	s.ID = topicOf(t, seed)
 	return s, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/millrace/millrace/connectors/numbered"
 	"github.com/millrace/millrace/runtime/connector"
 )
 
@@ -75,16 +76,18 @@ func (c *Connector) OpenSource(_ context.Context, t *connector.Table) (connector
 	if err != nil {
 		return nil, err
 	}
-	s := &source{table: t, columns: cols, events: connector.Unbounded, config: Config{
-		Seed: uint64(t.Options.Int(keySeed)), Start: start.UnixMilli() * 1000, Rate: t.Options.Int(keyRate), Group: t.Options.Int(keyGroup)}}
+	s := &source{Source: numbered.Source{Table: t.Name, Rows: connector.Unbounded,
+		Changed: "the seed, the rate or the start has changed", Fewer: "the table has fewer events now"},
+		table: t, columns: cols, config: Config{
+			Seed: uint64(t.Options.Int(keySeed)), Start: start.UnixMilli() * 1000, Rate: t.Options.Int(keyRate), Group: t.Options.Int(keyGroup)}}
 	if t.Options.Has(keyEvents) {
-		s.events = t.Options.Int(keyEvents)
+		s.Rows = t.Options.Int(keyEvents)
 	}
 	h := sha256.New()
 	h.Write([]byte("nexmark"))
 	for _, x := range []uint64{s.config.Seed, uint64(s.config.Start), uint64(s.config.Rate), uint64(s.config.Group)} {
 		h.Write(binary.BigEndian.AppendUint64(nil, x))
 	}
-	copy(s.id[:], h.Sum(nil))
+	copy(s.ID[:], h.Sum(nil))
 	return s, nil
 }
