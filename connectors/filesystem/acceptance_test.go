@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math/rand/v2"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,59 +17,20 @@ import (
 
 // world is a table on a filesystem in memory, with faults in front of it.
 type world struct {
+	*conntest.Faulty
 	format string
 	mem    *vfs.MemFS
 	conn   *Connector
-
-	mu      sync.Mutex
-	ops     int
-	fail    int
-	crash   int
-	crashed bool
 }
 
 func newWorld(mem *vfs.MemFS, format string) *world {
-	w := &world{format: format, mem: mem, fail: -1, crash: -1}
+	w := &world{format: format, mem: mem, Faulty: conntest.NewFaulty()}
 	w.conn = New(vfs.NewFault(mem, w), nil, jsonfmt.Format{}, csvfmt.Format{})
 	return w
 }
 
-// Inject implements vfs.Injector.
-func (w *world) Inject(vfs.Op) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	op := w.ops
-	w.ops++
-	if op == w.crash {
-		w.crashed = true
-	}
-	if w.crashed || op == w.fail {
-		return syscall.EIO
-	}
-	return nil
-}
-
-func (w *world) Operations() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.ops
-}
-
-func (w *world) FailAt(op int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.fail = op
-}
-
-func (w *world) CrashAt(op int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.crash = op
-}
-
 func (w *world) AfterCrash(seed uint64) conntest.FaultWorld {
-	o := vfs.CrashOptions{UnsyncedPercent: int(seed%3) * 50, Rand: rand.New(rand.NewPCG(seed, 1))}
-	return newWorld(w.mem.CrashClone(o), w.format)
+	return newWorld(w.mem.CrashClone(conntest.PowerCut(seed)), w.format)
 }
 
 func (w *world) Open(ctx context.Context, o connector.Owner) (connector.Sink, error) {

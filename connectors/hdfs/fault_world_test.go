@@ -4,8 +4,6 @@ package hdfs_test
 
 import (
 	"context"
-	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/millrace/millrace/connectors/conntest"
@@ -32,17 +30,13 @@ func (s faultScheme) Mount(ctx context.Context, url string, v connector.Values) 
 // faultWorld is a table in HDFS whose changing operations fail on request or
 // are cut off, as when the process is killed. HDFS itself loses nothing then.
 type faultWorld struct {
+	*conntest.Faulty
 	conn, clean *filesystem.Connector
 	table       *connector.Table
-
-	mu          sync.Mutex
-	ops         int
-	fail, crash int
-	crashed     bool
 }
 
 func newFaultWorld(t testing.TB, dir, format string) *faultWorld {
-	w := &faultWorld{fail: -1, crash: -1, clean: newConnector()}
+	w := &faultWorld{Faulty: conntest.NewFaulty(), clean: newConnector()}
 	w.conn = newConnector(faultScheme{hdfs.NewScheme(vfs.NewOS(), noEnv), w})
 	w.table = tableAt(t, w.conn, url(dir), format)
 	return w
@@ -53,43 +47,14 @@ func newFaultWorld(t testing.TB, dir, format string) *faultWorld {
 const changing = vfs.OpCreate | vfs.OpSync | vfs.OpRename | vfs.OpRemove | vfs.OpMkdir | vfs.OpLink
 
 func (w *faultWorld) Inject(op vfs.Op) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	if op.Kind&changing != 0 {
-		if w.ops == w.crash {
-			w.crashed = true
-		}
-		w.ops++
-		if w.ops-1 == w.fail {
-			return syscall.EIO
-		}
+		return w.Step()
 	}
-	if w.crashed {
-		return syscall.EIO
-	}
-	return nil
-}
-
-func (w *faultWorld) Operations() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.ops
-}
-
-func (w *faultWorld) FailAt(op int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.fail = op
-}
-
-func (w *faultWorld) CrashAt(op int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.crash = op
+	return w.Down()
 }
 
 func (w *faultWorld) AfterCrash(uint64) conntest.FaultWorld {
-	next := &faultWorld{fail: -1, crash: -1, clean: w.clean, table: w.table}
+	next := &faultWorld{Faulty: conntest.NewFaulty(), clean: w.clean, table: w.table}
 	next.conn = newConnector(faultScheme{hdfs.NewScheme(vfs.NewOS(), noEnv), next})
 	return next
 }

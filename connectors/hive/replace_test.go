@@ -3,11 +3,8 @@ package hive
 import (
 	"context"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/millrace/millrace/connectors/conntest"
@@ -22,21 +19,16 @@ import (
 // not synced.
 type faultWorld struct {
 	*world
+	*conntest.Faulty
 	with map[string]string
-
-	mu      sync.Mutex
-	ops     int
-	fail    int
-	crash   int
-	crashed bool
 }
 
 func newFaultWorld(mem *vfs.MemFS, with map[string]string) *faultWorld {
-	w := &faultWorld{world: &world{mem: mem, fake: newFake()}, with: with, fail: -1, crash: -1}
+	w := &faultWorld{world: &world{mem: mem, fake: newFake()}, with: with, Faulty: conntest.NewFaulty()}
 	w.conn = New(filesystem.New(vfs.NewFault(mem, w), nil))
 	w.conn.dial = func(metastore.Options) catalog { return w.fake }
 	w.fake.fault = func(string, bool) error {
-		if err := w.Inject(vfs.Op{}); err != nil {
+		if err := w.Step(); err != nil {
 			return &metastore.CallError{Method: "fake", Sent: true, Err: err}
 		}
 		return nil
@@ -44,40 +36,8 @@ func newFaultWorld(mem *vfs.MemFS, with map[string]string) *faultWorld {
 	return w
 }
 
-// Inject implements vfs.Injector.
-func (w *faultWorld) Inject(vfs.Op) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	op := w.ops
-	w.ops++
-	w.crashed = w.crashed || op == w.crash
-	if w.crashed || op == w.fail {
-		return syscall.EIO
-	}
-	return nil
-}
-
-func (w *faultWorld) Operations() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.ops
-}
-
-func (w *faultWorld) FailAt(op int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.fail = op
-}
-
-func (w *faultWorld) CrashAt(op int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.crash = op
-}
-
 func (w *faultWorld) AfterCrash(seed uint64) conntest.FaultWorld {
-	o := vfs.CrashOptions{UnsyncedPercent: int(seed%3) * 50, Rand: rand.New(rand.NewPCG(seed, 1))}
-	next := newFaultWorld(w.mem.CrashClone(o), w.with)
+	next := newFaultWorld(w.mem.CrashClone(conntest.PowerCut(seed)), w.with)
 	w.fake.mu.Lock()
 	defer w.fake.mu.Unlock()
 	for name, t := range w.fake.tables {

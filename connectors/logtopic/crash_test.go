@@ -3,7 +3,6 @@ package logtopic
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -13,10 +12,6 @@ import (
 	"github.com/millrace/millrace/runtime/offsets"
 	"github.com/millrace/millrace/storage/vfs"
 )
-
-func crashOptions(seed uint64) vfs.CrashOptions {
-	return vfs.CrashOptions{UnsyncedPercent: int(seed%3) * 50, Rand: rand.New(rand.NewPCG(seed, 1))}
-}
 
 // pipe is a lane over the sink, with a ledger that survives: record i of the
 // source gives rows 2i and 2i+1, which may go to different partitions.

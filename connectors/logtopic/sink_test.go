@@ -163,7 +163,7 @@ func (w *suiteWorld) FailAt(op int)  { w.set(func() { w.fail = op }) }
 func (w *suiteWorld) CrashAt(op int) { w.set(func() { w.crash = op }) }
 
 func (w *suiteWorld) AfterCrash(seed uint64) conntest.FaultWorld {
-	return openSuite(w.t, w.mem.CrashClone(crashOptions(seed)), w.with)
+	return openSuite(w.t, w.mem.CrashClone(conntest.PowerCut(seed)), w.with)
 }
 
 // reopen is what an operator does about a fenced log.

@@ -6,11 +6,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/millrace/millrace/connectors/conntest"
@@ -29,40 +27,18 @@ type system struct {
 // world is the suite's table over a filesystem in memory and a system in memory;
 // disk and requests are counted and fail alike.
 type world struct {
+	*conntest.Faulty
 	mem    *vfs.MemFS
 	system *system
-
-	mu      sync.Mutex
-	ops     int
-	fail    int
-	crash   int
-	crashed bool
 }
 
 func newWorld(mem *vfs.MemFS, s *system) *world {
-	return &world{mem: mem, system: s, fail: -1, crash: -1}
+	return &world{mem: mem, system: s, Faulty: conntest.NewFaulty()}
 }
-
-func (w *world) step() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	op := w.ops
-	w.ops++
-	if op == w.crash {
-		w.crashed = true
-	}
-	if w.crashed || op == w.fail {
-		return syscall.EIO
-	}
-	return nil
-}
-
-// Inject implements vfs.Injector.
-func (w *world) Inject(vfs.Op) error { return w.step() }
 
 // Send implements Sender. It can fail before and after the system has the rows.
 func (w *world) Send(_ context.Context, _ Lane, m *Message) error {
-	if err := w.step(); err != nil {
+	if err := w.Step(); err != nil {
 		return err
 	}
 	w.system.mu.Lock()
@@ -70,7 +46,7 @@ func (w *world) Send(_ context.Context, _ Lane, m *Message) error {
 		w.system.rows[int64(binary.LittleEndian.Uint64(b))] = true
 	}
 	w.system.mu.Unlock()
-	return w.step()
+	return w.Step()
 }
 
 // Close implements Sender.
@@ -88,27 +64,8 @@ func (w *world) Append(body []byte, b *batch.Batch, row int) ([]byte, int64, err
 // Shared says that jobs do not exclude each other.
 func (w *world) Shared() {}
 
-func (w *world) Operations() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.ops
-}
-
-func (w *world) FailAt(op int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.fail = op
-}
-
-func (w *world) CrashAt(op int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.crash = op
-}
-
 func (w *world) AfterCrash(seed uint64) conntest.FaultWorld {
-	o := vfs.CrashOptions{UnsyncedPercent: int(seed%3) * 50, Rand: rand.New(rand.NewPCG(seed, 1))}
-	return newWorld(w.mem.CrashClone(o), w.system)
+	return newWorld(w.mem.CrashClone(conntest.PowerCut(seed)), w.system)
 }
 
 func (w *world) Open(_ context.Context, o connector.Owner) (connector.Sink, error) {

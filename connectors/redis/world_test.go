@@ -5,7 +5,6 @@ package redis
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
@@ -112,8 +111,7 @@ func (w *world) FailAt(op int)   { w.faults.fail.Store(int64(op)) }
 func (w *world) CrashAt(op int)  { w.faults.crash.Store(int64(op)) }
 
 func (w *world) AfterCrash(seed uint64) conntest.FaultWorld {
-	o := vfs.CrashOptions{UnsyncedPercent: int(seed%3) * 50, Rand: rand.New(rand.NewPCG(seed, 1))}
-	return newWorld(w.t, w.mem.CrashClone(o), w.prefix)
+	return newWorld(w.t, w.mem.CrashClone(conntest.PowerCut(seed)), w.prefix)
 }
 
 func (w *world) Open(ctx context.Context, o connector.Owner) (connector.Sink, error) {

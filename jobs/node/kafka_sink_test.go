@@ -12,14 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/millrace/millrace/connectors/format/jsonfmt"
-	"github.com/millrace/millrace/connectors/kafka"
-	"github.com/millrace/millrace/connectors/logtopic"
 	"github.com/millrace/millrace/jobs/control"
-	"github.com/millrace/millrace/runtime/connector"
-	"github.com/millrace/millrace/storage/client"
-	"github.com/millrace/millrace/storage/topiclog"
-	"github.com/millrace/millrace/storage/vfs"
 )
 
 // TestKafkaSink runs a bounded job from the log into a topic of a Kafka cluster,
@@ -31,15 +24,7 @@ func TestKafkaSink(t *testing.T) {
 	}
 	t.Cleanup(cluster.Close)
 	w := newWorld(t)
-	n, err := Open(w.ctx(), Options{Dir: w.dir, FS: w.fs, Version: "test", Command: "test",
-		Connectors: func(log *client.Client, _ vfs.FS) (*connector.Registry, error) {
-			return connector.NewRegistry(logtopic.New(log, jsonfmt.Format{}), kafka.New(jsonfmt.Format{}))
-		},
-		Store: topiclog.Options{RetentionInterval: -1, Shards: 1, ReserveBytes: -1}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = n.Close() })
+	n := w.open()
 	w.topic(n, "orders", 2)
 	sql := fmt.Sprintf(`CREATE TABLE src (id BIGINT, note STRING) WITH ('connector'='log', 'topic'='orders', 'scan.startup.mode'='earliest-offset',
 'scan.bounded.mode'='latest-offset', 'format'='json');

@@ -12,15 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/millrace/millrace/connectors/filesystem"
-	"github.com/millrace/millrace/connectors/format/jsonfmt"
-	"github.com/millrace/millrace/connectors/kafka"
-	"github.com/millrace/millrace/connectors/logtopic"
 	"github.com/millrace/millrace/jobs/control"
-	"github.com/millrace/millrace/runtime/connector"
-	"github.com/millrace/millrace/storage/client"
-	"github.com/millrace/millrace/storage/topiclog"
-	"github.com/millrace/millrace/storage/vfs"
 )
 
 // kafkaJob reads a topic into Parquet; only the WITH clause of the source says
@@ -47,20 +39,7 @@ func TestKafka(t *testing.T) {
 	t.Cleanup(producer.Close)
 
 	w := newWorld(t)
-	registry := func(log *client.Client, fsys vfs.FS) (*connector.Registry, error) {
-		return connector.NewRegistry(logtopic.New(log, jsonfmt.Format{}), kafka.New(jsonfmt.Format{}), filesystem.New(fsys, nil, jsonfmt.Format{}))
-	}
-	open := func() *Node {
-		t.Helper()
-		n, err := Open(w.ctx(), Options{Dir: w.dir, FS: w.fs, Connectors: registry, Version: "test", Command: "test",
-			Store: topiclog.Options{RetentionInterval: -1, Shards: 1, ReserveBytes: -1}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	n := open()
-	t.Cleanup(func() { _ = n.Close() })
+	n := w.open()
 	w.topic(n, "orders", 2)
 	var want []string
 	produced := [2][]string{}
@@ -112,7 +91,7 @@ func TestKafka(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.close(n)
-		n = open()
+		n = w.open()
 	}
 	w.ledger(n, "big")
 	slices.Sort(want)

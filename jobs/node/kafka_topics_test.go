@@ -9,15 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/millrace/millrace/connectors/filesystem"
-	"github.com/millrace/millrace/connectors/format/jsonfmt"
-	"github.com/millrace/millrace/connectors/kafka"
-	"github.com/millrace/millrace/connectors/logtopic"
 	"github.com/millrace/millrace/jobs/control"
-	"github.com/millrace/millrace/runtime/connector"
-	"github.com/millrace/millrace/storage/client"
-	"github.com/millrace/millrace/storage/topiclog"
-	"github.com/millrace/millrace/storage/vfs"
 )
 
 // TestKafkaTopicsByPattern reads all topics that match, a lane each, those that come
@@ -40,15 +32,7 @@ func TestKafkaTopicsByPattern(t *testing.T) {
 		}
 	}
 	w := newWorld(t)
-	n, err := Open(w.ctx(), Options{Dir: w.dir, FS: w.fs, Version: "test", Command: "test",
-		Connectors: func(log *client.Client, fsys vfs.FS) (*connector.Registry, error) {
-			return connector.NewRegistry(logtopic.New(log, jsonfmt.Format{}), kafka.New(jsonfmt.Format{}), filesystem.New(fsys, nil, jsonfmt.Format{}))
-		},
-		Store: topiclog.Options{RetentionInterval: -1, Shards: 1, ReserveBytes: -1}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = n.Close() })
+	n := w.open()
 	sql := func(a string) string {
 		return fmt.Sprintf("CREATE TABLE clicks (id BIGINT, a BIGINT, topic STRING METADATA VIRTUAL) WITH ('connector'='kafka', 'topic-pattern'='clicks[.].*', "+
 			"'properties.bootstrap.servers'='%s', 'properties.fetch.max.wait.ms'='20', 'scan.startup.mode'='earliest-offset', 'format'='json');\n",

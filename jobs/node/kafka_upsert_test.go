@@ -7,15 +7,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
-
-	"github.com/millrace/millrace/connectors/format/jsonfmt"
-	"github.com/millrace/millrace/connectors/format/rawfmt"
-	"github.com/millrace/millrace/connectors/kafka"
-	"github.com/millrace/millrace/connectors/logtopic"
-	"github.com/millrace/millrace/runtime/connector"
-	"github.com/millrace/millrace/storage/client"
-	"github.com/millrace/millrace/storage/topiclog"
-	"github.com/millrace/millrace/storage/vfs"
 )
 
 // TestKafkaUpsert writes the changing result of a GROUP BY, whose keys come from the
@@ -33,15 +24,7 @@ func TestKafkaUpsert(t *testing.T) {
 	}
 	t.Cleanup(c.Close)
 	w := newWorld(t)
-	n, err := Open(w.ctx(), Options{Dir: w.dir, FS: w.fs, Version: "test", Command: "test",
-		Connectors: func(log *client.Client, _ vfs.FS) (*connector.Registry, error) {
-			return connector.NewRegistry(logtopic.New(log, jsonfmt.Format{}), kafka.New(jsonfmt.Format{}, rawfmt.Format{}), kafka.NewUpsert(jsonfmt.Format{}, rawfmt.Format{}))
-		},
-		Store: topiclog.Options{RetentionInterval: -1, Shards: 1, ReserveBytes: -1}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = n.Close() })
+	n := w.open()
 	want := map[string]string{}
 	for user := range 5 {
 		for i := range 20 {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/millrace/millrace/connectors/filesystem"
 	"github.com/millrace/millrace/connectors/format/jsonfmt"
+	"github.com/millrace/millrace/connectors/format/rawfmt"
+	"github.com/millrace/millrace/connectors/kafka"
 	"github.com/millrace/millrace/connectors/logtopic"
 	"github.com/millrace/millrace/jobs/control"
 	"github.com/millrace/millrace/jobs/spec"
@@ -47,7 +49,8 @@ func (w *world) ctx() context.Context {
 }
 
 func connectors(log *client.Client, fsys vfs.FS) (*connector.Registry, error) {
-	return connector.NewRegistry(logtopic.New(log, jsonfmt.Format{}), filesystem.New(fsys, nil, jsonfmt.Format{}))
+	return connector.NewRegistry(logtopic.New(log, jsonfmt.Format{}), filesystem.New(fsys, nil, jsonfmt.Format{}),
+		kafka.New(jsonfmt.Format{}, rawfmt.Format{}), kafka.NewUpsert(jsonfmt.Format{}, rawfmt.Format{}))
 }
 
 // open opens a node that is closed with the test.
