@@ -76,7 +76,9 @@ func TestGitHubJobFromKafka(t *testing.T) {
 	}
 	flat := withoutCoverage(string(job))
 	clean.file("job.sql", flat)
+	began := time.Now()
 	clean.run(append(args, "OUT="+clean.lake)...).must(t, 0)
+	took := time.Since(began)
 
 	k := kafkaCluster(t)
 	fillKafka(t, k, events)
@@ -99,8 +101,9 @@ func TestGitHubJobFromKafka(t *testing.T) {
 	args = []string{"run", w.file("job.sql", flat), "-f", ddl, "--set", "BOUNDED=latest-offset", "--progress", "none", "--set", "OUT=" + w.lake}
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 1))
+	const rounds = 8
 	kills, brokerKills := 0, 0
-	for round := range 8 {
+	for round := range rounds {
 		p := w.start(args...)
 		if round%4 == 2 {
 			k.Brokers[0].Kill()
@@ -112,8 +115,10 @@ func TestGitHubJobFromKafka(t *testing.T) {
 			}
 			brokerKills++
 		}
+		// The first kills come early in the time of a whole run, so that machines of any
+		// speed see some before the job is done.
 		select {
-		case <-time.After(time.Duration(200+rng.IntN(2_000)) * time.Millisecond):
+		case <-time.After(time.Duration(rng.Int64N(int64(took) * int64(round+1) / rounds))):
 			kills++
 		case <-p.ended:
 		}
