@@ -36,6 +36,7 @@ test-services: build ## tests against readers and servers that are not ours
 
 torture: build ## the long runs: hundreds of kills, every bit flipped, hours of fuzz
 	MILLRACE_TORTURE=1 $(GO) test -timeout 0 -count=1 -v -run 'Torture|Kill|Flip|Flood' ./...
+	MILLRACE_TORTURE=1 $(GO) test -timeout 0 -count=1 -v -tags services -run '^TestKilledJobIntoPairs$$' ./cmd/internal/e2e
 	$(GO) test -run '^$$' -fuzz '^FuzzRequest$$' -fuzztime $(LONGFUZZ) ./storage/kafkaproto
 
 oracle: ## ask the real Flink (needs a JDK 17 and Maven) and store its answers beside the SQL tests

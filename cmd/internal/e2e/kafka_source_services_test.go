@@ -63,6 +63,28 @@ func fillKafka(t *testing.T, k *services.Kafka, events int) {
 	transaction(rs, kgo.TryCommit)
 }
 
+// ddlOverKafka writes the shipped DDL over topics of a Kafka cluster in place of the
+// log's, and gives the folder.
+func (w *world) ddlOverKafka(k *services.Kafka) string {
+	w.t.Helper()
+	ddl := w.ddl(githubevents.Topics[:]...)
+	files, err := filepath.Glob(filepath.Join(ddl, "*.sql"))
+	if err != nil || len(files) == 0 {
+		w.t.Fatalf("%d files in %s: %v", len(files), ddl, err)
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		text := strings.Replace(string(b), "'connector' = 'log',", "'connector' = 'kafka',\n  'properties.bootstrap.servers' = '"+k.Addrs()+"',", 1)
+		if err := os.WriteFile(f, []byte(text), 0o644); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return ddl
+}
+
 // TestGitHubJobFromKafka runs the shipped job over a Kafka cluster in place of the
 // log, with other WITH clauses in its DDL alone, kills it at random moments, and kills
 // the broker under it: every table has the rows of a run over the log that nobody
@@ -83,21 +105,7 @@ func TestGitHubJobFromKafka(t *testing.T) {
 	k := kafkaCluster(t)
 	fillKafka(t, k, events)
 	w := newWorld(t)
-	ddl := w.ddl(githubevents.Topics[:]...)
-	files, err := filepath.Glob(filepath.Join(ddl, "*.sql"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d files in %s: %v", len(files), ddl, err)
-	}
-	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := strings.Replace(string(b), "'connector' = 'log',", "'connector' = 'kafka',\n  'properties.bootstrap.servers' = '"+k.Addrs()+"',", 1)
-		if err := os.WriteFile(f, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	ddl := w.ddlOverKafka(k)
 	args = []string{"run", w.file("job.sql", flat), "-f", ddl, "--set", "BOUNDED=latest-offset", "--progress", "none", "--set", "OUT=" + w.lake}
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 1))
