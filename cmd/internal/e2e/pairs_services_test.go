@@ -110,9 +110,9 @@ func (r *pairRun) cycle(cycle string, most int) {
 // server meanwhile; it reports whether it did.
 func (r *pairRun) live(p *process) (struck bool) {
 	r.t.Helper()
-	longest := r.took / 3
-	if r.rng.IntN(4) == 0 {
-		longest = r.took
+	longest := r.took / 6
+	if r.rng.IntN(5) == 0 {
+		longest = r.took / 2
 	}
 	wait := func() {
 		// The moment of a kill is random: what a test waits for here is time itself.
