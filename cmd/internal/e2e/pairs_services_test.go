@@ -144,8 +144,8 @@ func (r *pairRun) live(p *process) (struck bool) {
 }
 
 // undisturbed gives the shipped job, and what it writes into files when nobody
-// disturbs it, but for the column that readTable cannot read.
-func undisturbed(t *testing.T, events int) (sql string, want map[string]multiset) {
+// disturbs it, but for the column that readTable cannot read; the run took so long.
+func undisturbed(t *testing.T, events int) (sql string, want map[string]multiset, took time.Duration) {
 	t.Helper()
 	w, args := githubWorld(t, events)
 	b, err := githubevents.Files().ReadFile("job.sql")
@@ -153,7 +153,9 @@ func undisturbed(t *testing.T, events int) (sql string, want map[string]multiset
 		t.Fatal(err)
 	}
 	w.file("job.sql", withoutCoverage(string(b)))
+	began := time.Now()
 	w.run(append(args, "OUT="+w.lake)...).must(t, 0)
+	took = time.Since(began)
 	tables, err := os.ReadDir(w.lake)
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +171,7 @@ func undisturbed(t *testing.T, events int) (sql string, want map[string]multiset
 	if rows < events || len(want) != len(githubevents.Topics)+2 {
 		t.Fatalf("%d rows in %d tables of %d events", rows, len(want), events)
 	}
-	return string(b), want
+	return string(b), want, took
 }
 
 // TestKilledJobIntoPairs runs the shipped job with every table in two real systems at
@@ -203,7 +205,7 @@ func TestKilledJobIntoPairs(t *testing.T) {
 	} else {
 		pairs = pairs[:1]
 	}
-	sql, want := undisturbed(t, events)
+	sql, want, _ := undisturbed(t, events)
 	for i, pair := range pairs {
 		t.Run(pair.name, func(t *testing.T) {
 			began := time.Now()
