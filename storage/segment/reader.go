@@ -142,6 +142,11 @@ func (r *Reader) readFirst(f vfs.File, e *Extent, dst []byte, offset int64) (ski
 	if err := r.read(f, payload, e.payload()); err != nil {
 		return 0, 0, false, err
 	}
+	return r.check(f, e, payload, offset)
+}
+
+// check proves the payload of an extent; what it returns is as with readFirst.
+func (r *Reader) check(f vfs.File, e *Extent, payload []byte, offset int64) (skip, n int, whole bool, err error) {
 	if proven(e, payload) {
 		for {
 			h, err := record.ParseHeader(payload[skip:])

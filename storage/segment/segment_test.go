@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/millrace/millrace/storage/record"
@@ -70,13 +71,31 @@ func mixed(t testing.TB, fsys vfs.FS, path string, extentBytes int) Info {
 	return info
 }
 
-// readAll reads a partition from an offset on, skipping what is rotten. It
-// checks that every record says its own place.
+// readAll reads a partition from an offset on, skipping what is rotten, extent by
+// extent and in runs, which must give the same. It checks that every record says its
+// own place.
 func readAll(t *testing.T, r *Reader, partition uint64, offset int64) (offsets []int64, rots []*RotError) {
 	t.Helper()
-	buf := make([]byte, 16)
+	offsets, rots = readBy(t, partition, offset, 16, func(buf []byte, offset int64) ([]byte, error) { return r.ReadAt(buf, partition, offset) })
+	inRuns, rotsInRuns := readBy(t, partition, offset, vfs.DirectAlign, func(buf []byte, offset int64) ([]byte, error) {
+		pieces, next, err := r.ReadRun(buf, partition, offset, 1<<20)
+		all := bytes.Join(pieces, nil)
+		if after, _ := behind(all); err == nil && after != next {
+			t.Fatalf("the next offset is %d, the batches end at %d", next, after)
+		}
+		return all, err
+	})
+	if !slices.Equal(offsets, inRuns) || fmt.Sprint(rots) != fmt.Sprint(rotsInRuns) {
+		t.Fatalf("partition %d from %d in runs: %d, %v; want %d, %v", partition, offset, inRuns, rotsInRuns, offsets, rots)
+	}
+	return offsets, rots
+}
+
+func readBy(t *testing.T, partition uint64, offset int64, room int, read func(buf []byte, offset int64) ([]byte, error)) (offsets []int64, rots []*RotError) {
+	t.Helper()
+	buf := make([]byte, room)
 	for {
-		got, err := r.ReadAt(buf, partition, offset)
+		got, err := read(buf, offset)
 		var short *ShortBufferError
 		var rot *RotError
 		switch {

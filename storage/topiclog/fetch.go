@@ -83,7 +83,7 @@ func (s *Store) fetch(req FetchRequest) (*Lease, error) {
 			offset = p.skipAborted(l, offset)
 			continue
 		}
-		err = s.readSegment(l, seg, p.id, offset, req.MaxBytes)
+		err = s.readSegment(l, seg, p, offset, req.MaxBytes)
 		var rot *segment.RotError
 		switch {
 		case err == nil:
@@ -217,36 +217,60 @@ func (l *Lease) detachSmall(pool *bufferPool) {
 	l.blocks, l.buf = nil, buf
 }
 
-// readSegment fills the lease from a segment.
-func (s *Store) readSegment(l *Lease, r *segRef, id PartitionID, offset int64, maxBytes int) error {
-	// What is not in the write cache comes from the disk: readers of it wait here for
-	// each other, and the disk's queue stays short for appends.
-	s.cold <- struct{}{}
-	defer func() { <-s.cold }()
+// readSegment fills the lease from a segment: with what was read ahead, or from the
+// disk. For a reader that goes on where the one before ended, what comes next is
+// read ahead.
+func (s *Store) readSegment(l *Lease, r *segRef, p *partition, offset int64, maxBytes int) error {
+	w, goesOn := s.ahead.take(p.id, offset, r.seg, maxBytes)
+	if !goesOn {
+		goesOn = p.coldNext.Load() == offset
+		// What is not in the write cache comes from the disk: readers of it wait here
+		// for each other, and the disk's queue stays short for appends.
+		s.cold <- struct{}{}
+		var err error
+		w, err = s.readWindow(r, p.id, offset, maxBytes)
+		<-s.cold
+		if err != nil {
+			return err
+		}
+	}
+	p.coldNext.Store(w.next)
+	if goesOn {
+		s.readAhead(p, w.next, maxBytes)
+	}
+	l.buf, l.Chunks, l.Bytes, l.NextOffset = w.buf, w.chunks, w.bytes, w.next
+	return nil
+}
+
+// window is what one read of a segment gave.
+type window struct {
+	seg    *segmentInfo
+	buf    *readBuffer
+	chunks [][]byte // parts of buf, every byte verified
+	bytes  int      // of the chunks
+	next   int64    // the offset behind them
+}
+
+// readWindow reads batches from the disk.
+func (s *Store) readWindow(r *segRef, id PartitionID, offset int64, maxBytes int) (window, error) {
 	reader := s.segc.Reader(r.seg.path, segment.Meta{ID: r.seg.id, Kind: r.seg.kind})
-	buf := s.bufs.take(int(min(int64(maxBytes), max(r.bytes, 1<<minBufferBits))))
-	got, err := reader.ReadAt(buf.b[:min(len(buf.b), maxBytes)], uint64(id), offset)
+	w := window{seg: r.seg, buf: s.bufs.take(segment.RunBuffer(int(min(int64(maxBytes), r.bytes))))}
+	var err error
+	w.chunks, w.next, err = reader.ReadRun(w.buf.b, uint64(id), offset, maxBytes)
 	var short *segment.ShortBufferError
 	if errors.As(err, &short) {
-		s.bufs.put(buf)
-		buf = s.bufs.take(short.Need)
-		got, err = reader.ReadAt(buf.b[:short.Need], uint64(id), offset)
+		s.bufs.put(w.buf)
+		w.buf = s.bufs.take(short.Need)
+		w.chunks, w.next, err = reader.ReadRun(w.buf.b, uint64(id), offset, maxBytes)
 	}
 	if err != nil {
-		s.bufs.put(buf)
-		return err
+		s.bufs.put(w.buf)
+		return window{}, err
 	}
-	l.buf = buf
-	l.Chunks, l.Bytes = [][]byte{got}, len(got)
-	for rest := got; len(rest) > 0; {
-		h, err := record.ParseHeader(rest)
-		if err != nil {
-			return err // cannot be: ReadAt verified it
-		}
-		l.NextOffset = h.LastOffset() + 1
-		rest = rest[h.Size():]
+	for _, c := range w.chunks {
+		w.bytes += len(c)
 	}
-	return nil
+	return w, nil
 }
 
 // cutDamaged ends a lease before the first batch behind known damage, so that
@@ -262,20 +286,9 @@ func (p *partition) cutDamaged(l *Lease) {
 	p.shard.mu.Lock()
 	stop := p.nextDamage(first.BaseOffset)
 	p.shard.mu.Unlock()
-	if stop < 0 || stop >= l.NextOffset {
-		return
+	if stop >= 0 {
+		l.cutAt(stop + 1)
 	}
-	chunk := l.Chunks[0]
-	n := 0
-	for n < len(chunk) {
-		h, err := record.ParseHeader(chunk[n:])
-		if err != nil || (n > 0 && h.BaseOffset > stop) {
-			break
-		}
-		l.NextOffset = h.LastOffset() + 1
-		n += h.Size()
-	}
-	l.Chunks[0], l.Bytes = chunk[:n], n
 }
 
 // replaced says that the partition does not use the segment any more.

@@ -102,17 +102,28 @@ func (l *Lease) cutAt(end int64) {
 	if l.NextOffset <= end || len(l.Chunks) == 0 {
 		return
 	}
-	chunk := l.Chunks[0]
-	n := 0
-	for n < len(chunk) {
-		h, err := record.ParseHeader(chunk[n:])
-		if err != nil || h.BaseOffset >= end {
-			break
+	bytes, next := 0, end
+	for i, chunk := range l.Chunks {
+		n := 0
+		for n < len(chunk) {
+			h, err := record.ParseHeader(chunk[n:])
+			if err != nil || h.BaseOffset >= end {
+				break
+			}
+			next = h.LastOffset() + 1
+			n += h.Size()
 		}
-		l.NextOffset = h.LastOffset() + 1
-		n += h.Size()
+		if bytes += n; n == len(chunk) {
+			continue
+		}
+		if n > 0 {
+			l.Chunks[i] = chunk[:n:n]
+			i++
+		}
+		l.Chunks = l.Chunks[:i]
+		break
 	}
-	if l.Chunks[0], l.Bytes = chunk[:n], n; n == 0 {
-		l.Chunks, l.NextOffset = nil, end
+	if l.Bytes, l.NextOffset = bytes, next; bytes == 0 {
+		l.Chunks = nil
 	}
 }

@@ -3,6 +3,8 @@ package topiclog
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/millrace/millrace/storage/segment"
 )
 
 // Lease is what Fetch returns: raw record batches that stay valid until
@@ -51,11 +53,21 @@ type readBuffer struct {
 	pool *bufferPool
 }
 
-// Sizes of pooled read buffers: powers of two between these.
+// Sizes of pooled read buffers: what runs of powers of two between these take.
 const (
 	minBufferBits = 12
 	maxBufferBits = 22
 )
+
+// bufferSize is the size of a pooled buffer, in bytes: a power of two, and from
+// 64 KiB on what reading that many bytes of batches takes. Memory of that size begins
+// at a page.
+func bufferSize(bits int) int {
+	if bits < 16 {
+		return 1 << bits
+	}
+	return segment.RunBuffer(1 << bits)
+}
 
 // bufferPool keeps read buffers by size.
 type bufferPool struct {
@@ -63,15 +75,25 @@ type bufferPool struct {
 	poison bool
 }
 
+// pooledSize is the size of the buffer that take gives for n bytes.
+func pooledSize(n int) int {
+	for bits := minBufferBits; bits <= maxBufferBits; bits++ {
+		if n <= bufferSize(bits) {
+			return bufferSize(bits)
+		}
+	}
+	return n
+}
+
 func (p *bufferPool) take(n int) *readBuffer {
 	for bits := minBufferBits; bits <= maxBufferBits; bits++ {
-		if n > 1<<bits {
+		if n > bufferSize(bits) {
 			continue
 		}
 		if b, ok := p.pools[bits-minBufferBits].Get().(*readBuffer); ok {
 			return b
 		}
-		return &readBuffer{b: make([]byte, 1<<bits), pool: p}
+		return &readBuffer{b: make([]byte, bufferSize(bits)), pool: p}
 	}
 	return &readBuffer{b: make([]byte, n), pool: p}
 }
@@ -83,7 +105,7 @@ func (p *bufferPool) put(r *readBuffer) {
 		}
 	}
 	for bits := minBufferBits; bits <= maxBufferBits; bits++ {
-		if len(r.b) == 1<<bits {
+		if len(r.b) == bufferSize(bits) {
 			p.pools[bits-minBufferBits].Put(r)
 			return
 		}

@@ -77,7 +77,8 @@ type Options struct {
 	// 0 means 4 MiB and three times the shard's part of the cache, at least
 	// 64 MiB.
 	JournalFileBytes, JournalMaxBytes int64
-	// MaxOpenFiles bounds the open segment files; 0 means 1000.
+	// MaxOpenFiles bounds the open segment files, each of which takes one descriptor or
+	// two; 0 means 500.
 	MaxOpenFiles int
 	// MaxIndexBytes bounds the segment indexes in memory; 0 means 64 MiB.
 	MaxIndexBytes int64
@@ -85,6 +86,9 @@ type Options struct {
 	// old records wait for each other rather than make appends and readers of new
 	// ones wait, which the write cache serves; 0 means 2.
 	ColdReads int
+	// ReadAheadBytes bounds what is read of segments ahead of Fetches that go on
+	// where the one before ended; 0 means 32 MiB, negative none.
+	ReadAheadBytes int64
 	// PoisonReleased overwrites memory that leases gave back, to find readers
 	// that use it afterwards.
 	PoisonReleased bool
@@ -146,6 +150,10 @@ func (o *Options) defaults() error {
 		o.ColdReads = 2
 	}
 	set(&o.CacheBytes, 64<<20)
+	set(&o.ReadAheadBytes, 32<<20)
+	if o.MaxOpenFiles == 0 {
+		o.MaxOpenFiles = 500
+	}
 	set(&o.ReserveBytes, 64<<20)
 	set(&o.JournalFileBytes, 4<<20)
 	setDuration(&o.GroupDelay, 2*time.Millisecond)

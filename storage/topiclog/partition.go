@@ -51,6 +51,8 @@ type partition struct {
 	dead   atomic.Bool // deleted
 	assign int64       // the writer's own: the offset it gives next
 	own    atomic.Pointer[own]
+	// coldNext is the offset behind what was last read of the segments.
+	coldNext atomic.Int64
 
 	dirty     bool // in shard.dirty: recent is not empty
 	noted     bool // in shard.freshNotes

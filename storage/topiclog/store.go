@@ -51,6 +51,7 @@ type Store struct {
 	bufs    bufferPool
 	segc    *segment.Cache
 	cold    chan struct{} // a place in it is a read of a segment
+	ahead   *aheadCache
 
 	// Set before any goroutine starts.
 	id        UUID
@@ -131,6 +132,7 @@ func newStore(o Options) *Store {
 		ownPool: blockPool{size: ownBlockBytes, poison: o.PoisonReleased},
 		bufs:    bufferPool{poison: o.PoisonReleased},
 		cold:    make(chan struct{}, o.ColdReads),
+		ahead:   newAheadCache(o.ReadAheadBytes),
 		segc:    segment.NewCache(vfs.NewUncached(o.FS), segment.CacheOptions{MaxOpenFiles: o.MaxOpenFiles, MaxIndexBytes: o.MaxIndexBytes}),
 		topics:  map[string]*topic{}, topicsByID: map[UUID]*topic{}, reserved: map[string]bool{},
 		subs: map[subKey]Subscription{}, holds: map[holdKey]Hold{},
@@ -319,6 +321,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	close(s.stop)
+	s.ahead.close()
 	for _, sh := range s.shards {
 		sh.stopWriter()
 	}
@@ -357,6 +360,7 @@ func (s *Store) Close() error {
 // abandon closes the files without finishing anything.
 func (s *Store) abandon() error {
 	var first error
+	s.ahead.close()
 	if s.meta != nil {
 		first = s.meta.close()
 	}

@@ -15,6 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// minDirectRead is the size, in bytes, from which on reads bypass the page cache:
+// smaller ones gain more from what the kernel reads ahead.
+const minDirectRead = 64 << 10
+
 // zeroChunk is what Preallocate writes at a time, in bytes.
 const zeroChunk = 1 << 20
 
@@ -26,7 +30,8 @@ func NewOS() FS { return osFS{} }
 type osFile struct {
 	*os.File
 	dontCache atomic.Bool
-	direct    directFile
+	direct    directFile // for writing
+	directIn  directFile // for reading
 }
 
 func openOS(name string, flag int) (File, error) {
@@ -179,12 +184,20 @@ func (f *osFile) SetDontCache(on bool) { f.dontCache.Store(on) }
 // Close implements File.
 func (f *osFile) Close() error {
 	f.direct.close()
+	f.directIn.close()
 	return f.File.Close()
 }
 
 // ReadAt implements File.
 func (f *osFile) ReadAt(p []byte, off int64) (int, error) {
 	n := 0
+	if f.dontCache.Load() && len(p) >= minDirectRead && isDirect(p, off) {
+		m, err := f.directIn.readAt(f.File, p, off)
+		if err != nil {
+			return m, &fs.PathError{Op: "read", Path: f.Name(), Err: err}
+		}
+		n = m
+	}
 	for n < len(p) && f.dontCache.Load() {
 		m, err := preadDontCache(f.File, p[n:], off+int64(n))
 		switch {

@@ -11,6 +11,8 @@ func isDirect([]byte, int64) bool { return false }
 
 func (*directFile) writeAt(*os.File, []byte, int64) (int, error) { return 0, nil }
 
+func (*directFile) readAt(*os.File, []byte, int64) (int, error) { return 0, nil }
+
 func (*directFile) close() {}
 
 func renameNoReplace(_, _ string) error { return ErrNotSupported }

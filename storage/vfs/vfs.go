@@ -66,7 +66,7 @@ type File interface {
 }
 
 // DirectAlign is the unit, in bytes, of position, length and memory address in
-// which writes can bypass the page cache altogether; see CacheHinter.
+// which reads and writes can bypass the page cache altogether; see CacheHinter.
 const DirectAlign = 4096
 
 // CacheHinter is implemented by files that can leave the page cache alone.
@@ -74,7 +74,8 @@ type CacheHinter interface {
 	// SetDontCache says that what ReadAt and WriteAt move from now on is not
 	// worth keeping in the page cache. Where that is not possible it does
 	// nothing. Writes of whole DirectAlign blocks from memory that is aligned
-	// alike then go to the disk without a copy.
+	// alike then go to the disk without a copy, and large reads of such blocks
+	// come from it likewise. Either takes a second descriptor.
 	SetDontCache(on bool)
 }
 

@@ -3,7 +3,9 @@ package vfs_test
 import (
 	"bytes"
 	"errors"
+	"io"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -383,5 +385,41 @@ func TestDirectWrites(t *testing.T) {
 	}
 	if _, err := f.WriteAt(mem[:vfs.DirectAlign], 0); err == nil {
 		t.Error("writing to a closed file")
+	}
+}
+
+// Reads with the hint, large and small, aligned or not, over the end or not, give
+// what was written, and all of it at once.
+func TestDirectReads(t *testing.T) {
+	const size = 1<<20 + 1000
+	rng := rand.New(rand.NewPCG(1, 2))
+	want := make([]byte, size)
+	for i := range want {
+		want[i] = byte(rng.Uint32())
+	}
+	name := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(name, want, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := vfs.NewUncached(vfs.NewOS()).Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	mem := make([]byte, size+2*vfs.DirectAlign)
+	for range 200 {
+		n, off, shift := rng.IntN(size), rng.IntN(size), rng.IntN(8)
+		if rng.IntN(3) > 0 {
+			n, off, shift = n&^(vfs.DirectAlign-1), off&^(vfs.DirectAlign-1), 0
+		}
+		p := mem[shift : shift+n]
+		clear(p)
+		m, err := f.ReadAt(p, int64(off))
+		if left := min(n, size-off); m != left || (err != nil) != (left < n) || err != nil && !errors.Is(err, io.EOF) {
+			t.Fatalf("reading %d bytes at %d of %d: %d, %v", n, off, size, m, err)
+		}
+		if !bytes.Equal(p[:m], want[off:off+m]) {
+			t.Fatalf("reading %d bytes at %d gave others", n, off)
+		}
 	}
 }
