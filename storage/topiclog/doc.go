@@ -77,5 +77,6 @@
 // Lock order: Store.mu, then shard.mu, then Store.cursorMu or Watcher.mu. A partition's log state
 // (offsets, cache index, segment list) belongs to its shard's mutex, which is
 // never held during I/O. Each shard has a writer and a flusher goroutine; the
-// store has one goroutine that commits metadata and one for retention.
+// store has one goroutine that commits metadata and one for retention. What is read
+// ahead of a Fetch has a goroutine for as long as that takes; Close waits for it.
 package topiclog
