@@ -61,10 +61,16 @@ type JoinInterval struct {
 	Lower, Upper        int64
 }
 
+// JoinTemporal are the row times of a temporal join: of the left rows, and from when
+// on each right row is the version of its key.
+type JoinTemporal struct {
+	LeftTime, RightTime int
+}
+
 // Join joins two inputs, each an exchange by the keys. Its rows come when both
 // have ended; of a window join when the window has, and of an interval join a pair
 // as soon as both rows are there, and a padded row when no partner can come any
-// more.
+// more; of a temporal join a left row when the watermark has come to its time.
 type Join struct {
 	Kind JoinKind
 	Keys []JoinKey
@@ -79,6 +85,11 @@ type Join struct {
 	Windows []Window
 	// Interval makes an interval join, of the kinds INNER to FULL; nil: none.
 	Interval *JoinInterval
+	// Temporal makes a temporal join, of the kinds INNER and LEFT: a left row is
+	// paired with the right row of its key that has the greatest time up to its own;
+	// of equal times with the one that came last; nil: none. The condition decides
+	// about that pair.
+	Temporal *JoinTemporal
 	// Changes makes a join of streams without a bound in time, of the kinds INNER to
 	// MARK: a pair comes as soon as both rows are there, a padded row is taken back
 	// (-D) when its first partner comes. Retracts says of which inputs rows may take
@@ -86,12 +97,27 @@ type Join struct {
 	Changes  bool
 	Retracts [2]bool
 	TTL      [2]int64
-	// Late is of window and interval joins.
+	// Late is of window, interval and temporal joins.
 	Late LateRows
 }
 
 // Streams reports a join that needs no end of its inputs.
-func (j *Join) Streams() bool { return j.Windows != nil || j.Interval != nil }
+func (j *Join) Streams() bool { return j.Windows != nil || j.Interval != nil || j.Temporal != nil }
+
+// TimeColumn is the row time column of an input of an interval or temporal join; -1
+// of another one.
+func (j *Join) TimeColumn(input int) int {
+	var t [2]int
+	switch {
+	case j.Interval != nil:
+		t = [2]int{j.Interval.LeftTime, j.Interval.RightTime}
+	case j.Temporal != nil:
+		t = [2]int{j.Temporal.LeftTime, j.Temporal.RightTime}
+	default:
+		return -1
+	}
+	return t[input]
+}
 
 // HoldMillis is how far the row times of results lie behind the watermark at most.
 func (j *Join) HoldMillis() int64 {
@@ -191,7 +217,7 @@ func (v *validator) join(op *Join) error {
 	return v.exprs(PairSchema(left, right), op.Condition)
 }
 
-// streamJoin checks windows and interval.
+// streamJoin checks windows, interval and versions.
 func (v *validator) streamJoin(op *Join, left, right *batch.Schema) error {
 	sides := []*batch.Schema{left, right}
 	if op.Windows != nil && (len(op.Windows) != 2 || op.Interval != nil) {
@@ -208,12 +234,15 @@ func (v *validator) streamJoin(op *Join, left, right *batch.Schema) error {
 	if op.Changes && (op.Kind > MarkJoin || op.Streams()) {
 		return v.fault("a %s join cannot give changes", op.Kind)
 	}
-	if t := op.Interval; t != nil {
-		if op.Kind > FullJoin || t.Lower > t.Upper {
-			return v.fault("interval of a %s join from %d to %d ms", op.Kind, t.Lower, t.Upper)
-		}
-		for i, c := range []int{t.LeftTime, t.RightTime} {
-			if err := v.window(Window{Size: 1}, c, sides[i]); err != nil {
+	if t := op.Interval; t != nil && (op.Kind > FullJoin || t.Lower > t.Upper) {
+		return v.fault("interval of a %s join from %d to %d ms", op.Kind, t.Lower, t.Upper)
+	}
+	if op.Temporal != nil && (op.Kind > LeftJoin || op.Windows != nil || op.Interval != nil || len(op.Keys) == 0) {
+		return v.fault("a temporal join is INNER or LEFT and has keys, and no windows or interval")
+	}
+	for i, side := range sides {
+		if c := op.TimeColumn(i); c >= 0 {
+			if err := v.window(Window{Size: 1}, c, side); err != nil {
 				return err
 			}
 		}

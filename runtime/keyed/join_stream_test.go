@@ -209,9 +209,15 @@ func TestWindowJoinOfAggregates(t *testing.T) {
 // behind them.
 func foldEvents(t testing.TB, k operator.Keyed, input int, at int64) {
 	t.Helper()
+	foldEventsOf(t, k, input, at, func(i int64) int64 { return at + i })
+}
+
+// foldEventsOf is foldEvents with the key of each row.
+func foldEventsOf(t testing.TB, k operator.Keyed, input int, at int64, key func(i int64) int64) {
+	t.Helper()
 	var events []event
 	for i := range int64(100) {
-		events = append(events, event{uid: num(at + i), ts: at + i, v: num(i), s: "x"})
+		events = append(events, event{uid: num(key(i)), ts: at + i, v: num(i), s: "x"})
 	}
 	b := new(batch.Batch)
 	fill(b, events)

@@ -101,8 +101,8 @@ func newNeed(job *graph.Job, exchange graph.NodeID, stage *graph.Node) (need, er
 	return n, n.aggregates(aggs, in)
 }
 
-// streamJoin says when a row is late for a window or an interval join: for the
-// latter when its own partition had come to the row's time.
+// streamJoin says when a row is late for a window, an interval or a temporal join: for
+// the latter two when its own partition had come to the row's time.
 func (n *need) streamJoin(op *graph.Join, side int, in *batch.Schema) (err error) {
 	if !op.Streams() {
 		return nil
@@ -118,9 +118,7 @@ func (n *need) streamJoin(op *graph.Join, side int, in *batch.Schema) (err error
 		n.windows, err = operator.WindowsOver(w, in, -1)
 		return err
 	}
-	if n.time = op.Interval.LeftTime; side == 1 {
-		n.time = op.Interval.RightTime
-	}
+	n.time = op.TimeColumn(side)
 	n.windows, err = operator.NewWindows(operator.PointInTime(), in.Fields[n.time].Type)
 	return err
 }

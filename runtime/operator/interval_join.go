@@ -6,7 +6,6 @@ import (
 
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/expr"
-	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/state"
 )
 
@@ -24,15 +23,9 @@ type IntervalJoin struct {
 
 // intervalSide is the rows kept of one input.
 type intervalSide struct {
-	rowStore
-	slot []int32 // by row; noSlot: it has no partner
-	time []int64 // by row, in ms
+	timedRows
 	// head is, by slot, the last row of the key, next the one before it.
 	head, next []int32
-	matched    []bool
-	gone       []bool
-	goneRows   int
-	ends       endHeap // by when the row goes
 }
 
 func newIntervalJoin(p *joinPlan) *IntervalJoin {
@@ -44,7 +37,7 @@ func newIntervalJoin(p *joinPlan) *IntervalJoin {
 func (j *IntervalJoin) reset() {
 	j.keys = state.NewKeys(j.plan.keyTypes)
 	for i := range j.side {
-		j.side[i] = intervalSide{rowStore: newRowStore(j.plan.in[i])}
+		j.side[i] = intervalSide{timedRows: timedRows{rowStore: newRowStore(j.plan.in[i])}}
 	}
 }
 
@@ -60,19 +53,6 @@ func (j *IntervalJoin) end(side int, time int64) int64 {
 	return time + reach
 }
 
-func (j *IntervalJoin) timeColumn(side int) int {
-	if side == 1 {
-		return j.plan.op.Interval.RightTime
-	}
-	return j.plan.op.Interval.LeftTime
-}
-
-// outer reports a side whose rows are given without a partner, too.
-func (j *IntervalJoin) outer(side int) bool {
-	k := j.plan.op.Kind
-	return k == graph.FullJoin || side == 0 && k == graph.LeftJoin || side == 1 && k == graph.RightJoin
-}
-
 // Fold implements Keyed.
 func (j *IntervalJoin) Fold(ctx *expr.Context, in *KeyedRows, out *Results) error {
 	first := j.add(in.Input, in.Batch, in.Sel, out.Dead)
@@ -84,36 +64,7 @@ func (j *IntervalJoin) Fold(ctx *expr.Context, in *KeyedRows, out *Results) erro
 // add keeps rows, and gives the number of the first.
 func (j *IntervalJoin) add(side int, b *batch.Batch, sel batch.Sel, dead func(*batch.Batch, *batch.ValueError)) int {
 	p, s := j.plan, &j.side[side]
-	t := &joinTable{joinPlan: p}
-	p.cols = colsAt(b, p.op.InputKeys(side), p.cols)
-	p.slots, p.hashes = resized(p.slots, b.Len), resized(p.hashes, b.Len)
-	p.good, p.keep = p.good[:0], p.keep[:0]
-	times := &b.Cols[j.timeColumn(side)]
-	for _, row := range sel {
-		if times.IsNull(int(row)) {
-			e := NullEventTime(p.in[side].Fields[j.timeColumn(side)].Name)
-			if x := times.Err(int(row)); x != nil {
-				*e = *x
-			}
-			e.Row = row
-			dead(b, e)
-			continue
-		}
-		switch t.keyState(row) {
-		case truthError:
-			dead(b, t.keyError(row))
-			continue
-		case truthUnknown:
-			if !j.outer(side) {
-				continue
-			}
-			p.slots[row] = noSlot
-		default:
-			p.hashes[row], p.buf = batch.HashKey(p.buf, p.cols, int(row))
-			p.good = append(p.good, row)
-		}
-		p.keep = append(p.keep, row)
-	}
+	times := p.take(side, b, sel, dead)
 	j.keys.Find(p.cols, p.hashes, p.good, p.slots)
 	for i := range j.side {
 		for len(j.side[i].head) < j.keys.Len() {
@@ -123,9 +74,7 @@ func (j *IntervalJoin) add(side int, b *batch.Batch, sel batch.Sel, dead func(*b
 	first := s.add(b, p.keep)
 	for i, row := range p.keep {
 		slot, at, time := p.slots[row], int32(first+i), wallOf(times, int(row))
-		s.slot, s.time = append(s.slot, slot), append(s.time, time)
-		s.matched, s.gone = append(s.matched, false), append(s.gone, false)
-		s.ends.push(sessionEnd{end: j.end(side, time), key: at})
+		s.note(at, slot, time, j.end(side, time))
 		if slot < 0 {
 			s.next = append(s.next, -1)
 			continue
@@ -134,13 +83,6 @@ func (j *IntervalJoin) add(side int, b *batch.Batch, sel batch.Sel, dead func(*b
 		s.head[slot] = at
 	}
 	return first
-}
-
-func resized[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
 }
 
 // probe pairs the rows of a side from first on with the other side's.
@@ -176,42 +118,7 @@ func (j *IntervalJoin) probe(m *matching, side, first int) error {
 
 // flush gives the pairs that the condition lets through.
 func (j *IntervalJoin) flush(m *matching) error {
-	if len(m.li) == 0 {
-		return nil
-	}
-	defer func() { m.li, m.ri = m.li[:0], m.ri[:0] }()
-	m.pairUp()
-	m.pass = m.pass[:0]
-	if m.cond.prog != nil {
-		m.cond.prog.Eval(m.ctx, &m.pairs, nil, m.cond.out)
-	}
-	for k := range m.li {
-		x := truthTrue
-		if m.cond.prog != nil {
-			x = truthAt(&m.cond.out[0], k)
-		}
-		switch x {
-		case truthError:
-			// The pair is dead, not without a match: nothing is padded for it.
-			e := *m.cond.out[0].Err(k)
-			e.Row = int32(k)
-			m.res.Dead(&m.pairs, &e)
-		case truthTrue:
-			m.pass = append(m.pass, int32(k))
-		default:
-			continue
-		}
-		j.side[0].matched[m.li[k]], j.side[1].matched[m.ri[k]] = true, true
-	}
-	if len(m.pass) == 0 {
-		return nil
-	}
-	m.pairs.Schema = m.out
-	if len(m.pass) == len(m.li) {
-		return m.res.Emit(&m.pairs)
-	}
-	m.result.Take(&m.pairs, m.pass)
-	return m.res.Emit(&m.result)
+	return m.emitPairs(j.side[0].matched, j.side[1].matched)
 }
 
 // Advance implements Keyed.
@@ -221,9 +128,8 @@ func (j *IntervalJoin) Advance(_ *expr.Context, time int64, out *Results) error 
 		j.sel = j.sel[:0]
 		for len(s.ends) > 0 && s.ends[0].end <= time {
 			row := s.ends.pop().key
-			s.gone[row] = true
-			s.goneRows++
-			if j.outer(side) && !s.matched[row] {
+			s.forget(row)
+			if j.plan.outer(side) && !s.matched[row] {
 				j.sel = append(j.sel, row)
 			}
 		}
@@ -241,16 +147,7 @@ func (j *IntervalJoin) Advance(_ *expr.Context, time int64, out *Results) error 
 func (j *IntervalJoin) pad(side int, out *Results) error {
 	m := &matching{joinTable: &joinTable{joinPlan: j.plan}, res: out}
 	m.side = [2]rowStore{j.side[0].rowStore, j.side[1].rowStore}
-	width := len(j.plan.in[0].Fields)
-	return m.emitChunks(j.sel, func(sel batch.Sel, b *batch.Batch) {
-		if side == 0 {
-			m.pad(b, 0, width, 0, sel)
-			m.pad(b, width, len(b.Cols), -1, sel)
-			return
-		}
-		m.pad(b, 0, width, -1, sel)
-		m.pad(b, width, len(b.Cols), 1, sel)
-	})
+	return m.emitPadded(side, j.sel)
 }
 
 // compact forgets the rows that are gone, and keys without rows.
@@ -262,27 +159,6 @@ func (j *IntervalJoin) compact() {
 		first := j.add(i, b, all(b.Len), func(*batch.Batch, *batch.ValueError) {})
 		copy(j.side[i].matched[first:], matched)
 	}
-}
-
-func all(n int) batch.Sel {
-	sel := make(batch.Sel, n)
-	for i := range sel {
-		sel[i] = int32(i)
-	}
-	return sel
-}
-
-// live are the rows that are not gone, with whether they had a match.
-func (s *intervalSide) live() (*batch.Batch, []bool) {
-	sel, matched := batch.Sel{}, []bool(nil)
-	for i := range s.gone {
-		if !s.gone[i] {
-			sel, matched = append(sel, int32(i)), append(matched, s.matched[i])
-		}
-	}
-	b := new(batch.Batch)
-	b.Take(&s.rows, sel)
-	return b, matched
 }
 
 // Save implements Keyed.
@@ -319,7 +195,7 @@ func (j *IntervalJoin) Bytes() int64 {
 	n := j.keys.Bytes()
 	for i := range j.side {
 		s := &j.side[i]
-		n += s.bytes() + 4*int64(cap(s.slot)+cap(s.head)+cap(s.next)) + 8*int64(cap(s.time)) + int64(cap(s.matched)+cap(s.gone)) + 16*int64(cap(s.ends))
+		n += s.timedRows.bytes() + 4*int64(cap(s.head)+cap(s.next))
 	}
 	return n
 }

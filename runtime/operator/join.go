@@ -27,6 +27,8 @@ func NewJoin(op *graph.Join, left, right, out *batch.Schema) (Keyed, error) {
 		return newWindowJoin(p)
 	case op.Interval != nil:
 		return newIntervalJoin(p), nil
+	case op.Temporal != nil:
+		return newTemporalJoin(p), nil
 	case op.Changes:
 		return newStreamJoin(p), nil
 	}

@@ -306,7 +306,6 @@ func (m *matching) emitSingle() error {
 
 // emitUnmatched pads the rows without a match.
 func (m *matching) emitUnmatched() error {
-	width := len(m.in[0].Fields)
 	if m.op.Kind == graph.LeftJoin || m.op.Kind == graph.FullJoin {
 		m.pass = m.pass[:0]
 		for i, x := range m.left {
@@ -314,11 +313,7 @@ func (m *matching) emitUnmatched() error {
 				m.pass = append(m.pass, int32(i))
 			}
 		}
-		err := m.emitChunks(m.pass, func(sel batch.Sel, out *batch.Batch) {
-			m.pad(out, 0, width, 0, sel)
-			m.pad(out, width, len(out.Cols), -1, sel)
-		})
-		if err != nil {
+		if err := m.emitPadded(0, m.pass); err != nil {
 			return err
 		}
 	}
@@ -331,7 +326,18 @@ func (m *matching) emitUnmatched() error {
 			m.pass = append(m.pass, int32(i))
 		}
 	}
-	return m.emitChunks(m.pass, func(sel batch.Sel, out *batch.Batch) {
+	return m.emitPadded(1, m.pass)
+}
+
+// emitPadded gives rows of one side with NULLs for the other.
+func (m *matching) emitPadded(side int, rows batch.Sel) error {
+	width := len(m.in[0].Fields)
+	return m.emitChunks(rows, func(sel batch.Sel, out *batch.Batch) {
+		if side == 0 {
+			m.pad(out, 0, width, 0, sel)
+			m.pad(out, width, len(out.Cols), -1, sel)
+			return
+		}
 		m.pad(out, 0, width, -1, sel)
 		m.pad(out, width, len(out.Cols), 1, sel)
 	})
@@ -354,23 +360,30 @@ func (t *joinTable) save(dst []byte) []byte { return t.side[1].save(t.side[0].sa
 
 // load takes in the saved rows of the given key groups.
 func (t *joinTable) load(r *state.Reader, groups state.Range) error {
+	return t.loadRows(r, groups, func(side int, b *batch.Batch, sel batch.Sel) {
+		t.add(side, b, sel, func(*batch.Batch, *batch.ValueError) {})
+	})
+}
+
+// loadRows reads the saved rows of both sides and adds those of the key groups.
+func (p *joinPlan) loadRows(r *state.Reader, groups state.Range, add func(side int, b *batch.Batch, sel batch.Sel)) error {
 	for side := range 2 {
-		b, err := readRows(r, t.in[side])
+		b, err := readRows(r, p.in[side])
 		if err != nil {
 			return err
 		}
-		keys := colsAt(b, t.op.ExchangeKeys(side), nil)
+		keys := colsAt(b, p.op.ExchangeKeys(side), nil)
 		sel := batch.Sel{}
 		for row := range b.Len {
 			hash := uint64(0)
 			if len(keys) > 0 {
-				hash, t.buf = batch.HashKey(t.buf, keys, row)
+				hash, p.buf = batch.HashKey(p.buf, keys, row)
 			}
 			if groups.Has(hash) {
 				sel = append(sel, int32(row))
 			}
 		}
-		t.add(side, b, sel, func(*batch.Batch, *batch.ValueError) {})
+		add(side, b, sel)
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func (r *run) live(n *graph.Node, op *graph.Join, side int) (*collected, error) 
 	return out, nil
 }
 
-// joinInTime says which rows of an input a window or interval join takes. A source
+// joinInTime says which rows of an input a window, interval or temporal join takes. A source
 // row that all its windows refuse is late, once.
 func (r *run) joinInTime(n *graph.Node, op *graph.Join, in *collected, side int) ([]bool, error) {
 	out := make([]bool, in.n)
@@ -63,11 +63,8 @@ func (r *run) joinInTime(n *graph.Node, op *graph.Join, in *collected, side int)
 		switch {
 		case op.Windows != nil:
 			end = r.givenWindow(op.Windows[side], in, row).EndTime
-		case op.Interval != nil:
-			at := op.Interval.LeftTime
-			if side == 1 {
-				at = op.Interval.RightTime
-			}
+		case op.TimeColumn(side) >= 0:
+			at := op.TimeColumn(side)
 			ok, err := r.hasTime(n, in, at, row)
 			if err != nil {
 				return nil, err
@@ -132,7 +129,14 @@ func (p *pairs) row(l int, matched []bool) error {
 	var sum verdict
 	found := -1
 	several := false
+	version := -1
+	if p.op.Temporal != nil {
+		version = p.version(l)
+	}
 	for i := range p.right.n {
+		if p.op.Temporal != nil && i != version {
+			continue
+		}
 		v := p.verdict(l, i)
 		if v.err != nil && p.op.Kind <= graph.FullJoin {
 			if err := p.r.failed(p.r.policyBehind(p.n.ID), p.n, []batch.ValueError{*v.err}); err != nil {
@@ -182,8 +186,25 @@ func (p *pairs) row(l int, matched []bool) error {
 	return nil
 }
 
-// verdict compares the keys and evaluates the condition.
-func (p *pairs) verdict(l, i int) verdict {
+// version is the right row of a temporal join for a left one: of its key the one with
+// the greatest time up to the left row's, of equal ones the last; -1: none.
+func (p *pairs) version(l int) int {
+	out := -1
+	left, right := &p.left.cols[p.op.Temporal.LeftTime], &p.right.cols[p.op.Temporal.RightTime]
+	ms := func(v *batch.Vec, row int) int64 {
+		return rt.FloorDiv(v.Int64(row), v.Type.UnitsPerSecond()/1000)
+	}
+	for i := range p.right.n {
+		at := ms(right, i)
+		if at <= ms(left, l) && (out < 0 || at >= ms(right, out)) && p.keys(l, i).truth {
+			out = i
+		}
+	}
+	return out
+}
+
+// keys compares the keys.
+func (p *pairs) keys(l, i int) verdict {
 	out := verdict{truth: true}
 	for k, key := range p.op.Keys {
 		a, b := &p.left.cols[key.Left], &p.right.cols[key.Right]
@@ -201,6 +222,15 @@ func (p *pairs) verdict(l, i int) verdict {
 		if !out.truth && !out.null {
 			return out
 		}
+	}
+	return out
+}
+
+// verdict compares the keys and evaluates the condition.
+func (p *pairs) verdict(l, i int) verdict {
+	out := p.keys(l, i)
+	if out.err != nil {
+		return out
 	}
 	if p.prog == nil || !out.truth {
 		return out

@@ -44,7 +44,7 @@ func (l *lowerer) join(n *plan.Join) (*lowered, error) {
 	return l.add(op, n.Cols, l.pathOf(n.StatePath()), le.id, re.id), nil
 }
 
-// joinTime lowers windows and interval.
+// joinTime lowers windows, interval and versions.
 func (l *lowerer) joinTime(n *plan.Join, op *graph.Join, sides ...*lowered) error {
 	op.Late.Table = -1
 	if n.Streams() {
@@ -60,17 +60,29 @@ func (l *lowerer) joinTime(n *plan.Join, op *graph.Join, sides ...*lowered) erro
 		}
 	}
 	if t := n.Interval; t != nil {
-		lt, err := sides[0].ordinal(t.LeftTime)
-		if err != nil {
-			return err
-		}
-		rt, err := sides[1].ordinal(t.RightTime)
+		lt, rt, err := rowTimes(t.LeftTime, t.RightTime, sides)
 		if err != nil {
 			return err
 		}
 		op.Interval = &graph.JoinInterval{LeftTime: lt, RightTime: rt, Lower: t.Lower, Upper: t.Upper}
 	}
+	if t := n.Temporal; t != nil {
+		lt, rt, err := rowTimes(t.LeftTime, t.RightTime, sides)
+		if err != nil {
+			return err
+		}
+		op.Temporal = &graph.JoinTemporal{LeftTime: lt, RightTime: rt}
+	}
 	return nil
+}
+
+// rowTimes are the places of the row times of both sides.
+func rowTimes(left, right int, sides []*lowered) (l, r int, err error) {
+	if l, err = sides[0].ordinal(left); err != nil {
+		return 0, 0, err
+	}
+	r, err = sides[1].ordinal(right)
+	return l, r, err
 }
 
 // setOperation lowers INTERSECT and EXCEPT: the exchanges are by all columns.

@@ -16,6 +16,9 @@ func pruneJoin(n *plan.Join, need idSet) plan.Node {
 	if n.Interval != nil {
 		below[n.Interval.LeftTime], below[n.Interval.RightTime] = true, true
 	}
+	if n.Temporal != nil {
+		below[n.Temporal.LeftTime], below[n.Temporal.RightTime] = true, true
+	}
 	if n.Condition != nil {
 		below.addExprs(n.Condition)
 	}

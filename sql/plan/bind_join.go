@@ -17,7 +17,7 @@ func (b *Binder) join(j *syntax.Join, sc *scope) Node {
 		return b.joinUnnest(j, u, sc)
 	}
 	if t, ok := j.Right.(*syntax.TableRef); ok && t.AsOf != nil {
-		return b.joinLookup(j, t, sc)
+		return b.joinAsOf(j, t, sc)
 	}
 	first, firstMerged := len(sc.rels), len(sc.merged)
 	left := b.from(j.Left, sc)
@@ -244,7 +244,7 @@ func (b *Binder) keyedJoin(n *Join, lk, rk []expr.Expr, safe []bool) *Join {
 		n.Keys = append(n.Keys, JoinKey{Left: lids[i], Right: rids[i], NullSafe: safe != nil && safe[i]})
 	}
 	n.Path = n.statePath(b.path("join"))
-	if !b.Batch {
+	if !b.Batch && n.Temporal == nil {
 		n.findWindows()
 		n.findInterval()
 		n.Changes = !n.Streams() && n.Kind <= graph.MarkJoin
@@ -317,6 +317,13 @@ func placeBound(n Node, c expr.Expr) Node {
 			return n.With(in)
 		}
 	case *Join:
+		if n.Temporal != nil {
+			// Versions are chosen from all of a key: a condition may go to the left alone.
+			if in := placeBound(n.Left, c); in != nil {
+				return n.With(in, n.Right)
+			}
+			return nil
+		}
 		if n.Kind != graph.InnerJoin {
 			return nil
 		}
@@ -385,6 +392,8 @@ func (b *Binder) placeKey(n Node, l, r expr.Expr, safe bool) Node {
 				return n.With(in, n.Right)
 			}
 			return nil
+		case n.Temporal != nil:
+			return nil // it would choose among other versions
 		case within(l, rs) && within(r, rs):
 			if in := b.placeKey(n.Right, l, r, safe); in != nil {
 				return n.With(n.Left, in)

@@ -9,16 +9,27 @@ import (
 	"github.com/millrace/millrace/sql/syntax"
 )
 
-// joinLookup binds JOIN t FOR SYSTEM_TIME AS OF a time of processing.
-func (b *Binder) joinLookup(j *syntax.Join, t *syntax.TableRef, sc *scope) Node {
+// joinAsOf binds JOIN t FOR SYSTEM_TIME AS OF a time of processing, a lookup, or of a
+// row time, a temporal join.
+func (b *Binder) joinAsOf(j *syntax.Join, t *syntax.TableRef, sc *scope) Node {
 	first, firstMerged := len(sc.rels), len(sc.merged)
 	left := b.from(j.Left, sc)
 	mid, midMerged := len(sc.rels), len(sc.merged)
 	for _, h := range t.Hints {
 		b.notYet(h.Span(), "the hint "+h.Name.Name)
 	}
+	if left == nil {
+		return nil
+	}
+	local := func(from, to, m0, m1 int) *scope {
+		return &scope{rels: sc.rels[from:to], merged: sc.merged[m0:m1], broken: sc.broken, ctes: sc.ctes, outer: sc.outer}
+	}
+	ls := local(first, mid, firstMerged, midMerged)
+	if c := ls.rowTime(t.AsOf); c != nil {
+		return b.joinTemporal(j, t, left, c, ls, sc, first, firstMerged)
+	}
 	table := b.lookupTable(t)
-	if left == nil || table == nil {
+	if table == nil {
 		return nil
 	}
 	right := &Scan{Table: table, Time: -1}
@@ -30,10 +41,7 @@ func (b *Binder) joinLookup(j *syntax.Join, t *syntax.TableRef, sc *scope) Node 
 	if b.relate(&Output{Node: right}, t.Name.Last().Name, t.Alias, sc) == nil {
 		return nil
 	}
-	local := func(from, to, m0, m1 int) *scope {
-		return &scope{rels: sc.rels[from:to], merged: sc.merged[m0:m1], broken: sc.broken, ctes: sc.ctes, outer: sc.outer}
-	}
-	ls, rs := local(first, mid, firstMerged, midMerged), local(mid, len(sc.rels), midMerged, len(sc.merged))
+	rs := local(mid, len(sc.rels), midMerged, len(sc.merged))
 	if !b.lookupKind(j) || !b.processingTime(t, ls) || !b.lookupPlace(left, j.Op.Span()) {
 		return nil
 	}
@@ -120,7 +128,7 @@ func (b *Binder) processingTime(t *syntax.TableRef, left *scope) bool {
 	const declare = "declare a column with it in the left table: proc AS PROCTIME(), and write AS OF o.proc"
 	ref, ok := t.AsOf.(*syntax.ColumnRef)
 	if !ok {
-		b.errorf(diag.CodeRowTime, t.AsOf.Span(), "FOR SYSTEM_TIME AS OF takes a column of the left side that is PROCTIME()").WithHelp(declare)
+		b.errorf(diag.CodeRowTime, t.AsOf.Span(), "FOR SYSTEM_TIME AS OF takes a column of the left side that is PROCTIME() or row time").WithHelp(declare)
 		return false
 	}
 	c, fields, ok := left.resolve(b, ref)
@@ -129,12 +137,9 @@ func (b *Binder) processingTime(t *syntax.TableRef, left *scope) bool {
 		return false
 	case len(fields) == 0 && c.ProcTime:
 		return true
-	case len(fields) == 0 && c.RowTime:
-		b.notYet(t.AsOf.Span(), "FOR SYSTEM_TIME AS OF a row time (a temporal join)").
-			WithHelp("for the table as it is when a row is processed, %s", declare)
-		return false
 	}
-	b.errorf(diag.CodeRowTime, t.AsOf.Span(), "column %q is not a time of processing", ref.Parts[len(ref.Parts)-1].Name).WithHelp(declare)
+	b.errorf(diag.CodeRowTime, t.AsOf.Span(), "column %q is neither a time of processing nor row time", ref.Parts[len(ref.Parts)-1].Name).WithHelp(declare).
+		WithHelp("for the version of a row valid at a row time, the column needs a WATERMARK in its table")
 	return false
 }
 

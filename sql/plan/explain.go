@@ -169,6 +169,9 @@ func describeJoin(n *Join) []string {
 	if t := n.Interval; t != nil {
 		d = append(d, fmt.Sprintf("interval=%s - %s from %s to %s", nameOf(n.Right, t.RightTime), nameOf(n.Left, t.LeftTime), millis(t.Lower), millis(t.Upper)))
 	}
+	if t := n.Temporal; t != nil {
+		d = append(d, "version="+nameOf(n.Right, t.RightTime)+" as of "+nameOf(n.Left, t.LeftTime))
+	}
 	return append(d, "state="+n.StatePath())
 }
 

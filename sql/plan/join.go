@@ -34,7 +34,9 @@ type Join struct {
 	Window *Window
 	// Interval makes an interval join; nil: none.
 	Interval *JoinInterval
-	// Changes: in streaming mode, without windows or an interval.
+	// Temporal makes a temporal join; nil: none.
+	Temporal *JoinTemporal
+	// Changes: in streaming mode, without a bound in time.
 	Changes bool
 	// OneRow: of a scalar sub-query that gives at most one row for each left one.
 	OneRow bool
@@ -52,8 +54,14 @@ type JoinInterval struct {
 	Lower, Upper        int64
 }
 
+// JoinTemporal are the ids of the row times of a temporal join: of the left rows, and
+// from when on a right row is the version of its key.
+type JoinTemporal struct {
+	LeftTime, RightTime int
+}
+
 // Streams reports a join that needs no end of its inputs.
-func (n *Join) Streams() bool { return n.Windows != nil || n.Interval != nil }
+func (n *Join) Streams() bool { return n.Windows != nil || n.Interval != nil || n.Temporal != nil }
 
 // SetOperation is INTERSECT or EXCEPT.
 type SetOperation struct {
@@ -85,7 +93,14 @@ func (n *Join) columnsOver(left, right Node) []Column {
 	if len(mark) > 0 {
 		mark = mark[len(mark)-1:]
 	}
-	return joinColumns(n.Kind, n.Streams(), left.Columns(), right.Columns(), mark)
+	cols := joinColumns(n.Kind, n.Streams(), left.Columns(), right.Columns(), mark)
+	if n.Temporal != nil {
+		// A version's time may lie any time behind its left row's.
+		for i := len(left.Columns()); i < len(cols); i++ {
+			cols[i].RowTime, cols[i].Window = false, nil
+		}
+	}
+	return cols
 }
 
 func joinColumns(kind graph.JoinKind, streams bool, left, right, mark []Column) []Column {

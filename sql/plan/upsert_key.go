@@ -86,6 +86,9 @@ func joinUpsertKeys(n *Join) [][]int {
 		left, right = append(left, k.Left), append(right, k.Right)
 	}
 	ours, theirs := upsertKeys(n.Left), upsertKeys(n.Right)
+	if n.Temporal != nil {
+		return nil // rows are all new; versions have no key
+	}
 	var out [][]int
 	add := func(k []int) {
 		for i := range n.Keys {
