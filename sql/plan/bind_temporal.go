@@ -101,7 +101,7 @@ func (b *Binder) temporal(v *versioned, left Node, asOf *Column, conds []expr.Ex
 		}
 		at := -1
 		if ok && !nullSafe && within(l, ls) {
-			at = lookupColumn(r, keyCols)
+			at = lookupColumn(widened(r), keyCols)
 		}
 		if at < 0 || bound[at] {
 			rest = append(rest, c)
@@ -132,6 +132,15 @@ func (b *Binder) temporal(v *versioned, left Node, asOf *Column, conds []expr.Ex
 	n := &Join{Kind: joinKinds[j.Kind], Left: left, Right: v.node, Condition: conjunction(rest), Span: j.Op.Span(),
 		Temporal: &JoinTemporal{LeftTime: asOf.ID, RightTime: v.time}}
 	return b.keyedJoin(n, lk, rk, nil)
+}
+
+// widened takes a cast to a wider integer type off a key: equal keys stay equal, and
+// others differ.
+func widened(e expr.Expr) expr.Expr {
+	if c, ok := e.(*expr.Cast); ok && c.Arg.Type().IsInteger() && c.To.IsInteger() && c.Arg.Type().Kind < c.To.Kind {
+		return c.Arg
+	}
+	return e
 }
 
 // versions reads a versioned table: the last row of each key by row time, of which
