@@ -14,6 +14,7 @@ import (
 var (
 	seedFlag   = flag.Uint64("seed", 0, "seed of the random kills; 0: one from the clock")
 	tortureLog = flag.String("torture.log", "", "append the outcome of long runs to this file")
+	pairKills  = flag.Int("pair.kills", 0, "kills of the job for each pair of systems; 0: 6, or 40 with MILLRACE_TORTURE")
 	update     = flag.Bool("update", false, "write golden files again")
 )
 

@@ -177,7 +177,7 @@ func undisturbed(t *testing.T, events int) (sql string, want map[string]multiset
 // TestKilledJobIntoPairs runs the shipped job with every table in two real systems at
 // once, kills it at random moments, and servers under it: both have the rows of a run
 // that nobody disturbed, each once. MILLRACE_TORTURE=1 takes every pair and a hundred
-// kills and more, else it is a few kills of one pair.
+// kills and more, else it is a few kills of one pair; -pair.kills says how many a pair.
 func TestKilledJobIntoPairs(t *testing.T) {
 	seed := *seedFlag
 	if seed == 0 {
@@ -204,6 +204,9 @@ func TestKilledJobIntoPairs(t *testing.T) {
 		events, kills = 20_000, 40
 	} else {
 		pairs = pairs[:1]
+	}
+	if *pairKills > 0 {
+		kills = *pairKills
 	}
 	sql, want, _ := undisturbed(t, events)
 	for i, pair := range pairs {
