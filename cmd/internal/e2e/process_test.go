@@ -91,6 +91,12 @@ func (p *process) terminate() {
 // wait returns the exit code, -1 for a signal.
 func (p *process) wait() int {
 	p.t.Helper()
+	return p.waitFor(patience)
+}
+
+// waitFor is wait with another patience.
+func (p *process) waitFor(patience time.Duration) int {
+	p.t.Helper()
 	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
 	select {
