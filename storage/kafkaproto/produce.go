@@ -131,8 +131,8 @@ func serveProduce(c *call) (*reply, error) {
 			if p.id, p.err = c.checkProduced(&req, &topic, p, dec); p.code != codeNone {
 				continue
 			}
-			if st, err := c.s.opts.Store.State(p.id); err == nil {
-				p.start = st.Start
+			if start, err := c.s.opts.Store.Start(p.id); err == nil {
+				p.start = start
 			}
 		}
 	}
@@ -140,26 +140,30 @@ func serveProduce(c *call) (*reply, error) {
 	if c.version >= versionProduceJoins {
 		c.joinTransaction(&req)
 	}
+	parts := make([]*producePartition, 0, req.partitions)
+	appends := make([]topiclog.AppendRequest, 0, req.partitions)
 	for i := range req.topics {
 		for j := range req.topics[i].partitions {
 			p := &req.topics[i].partitions[j]
 			if p.code != codeNone {
 				continue
 			}
-			left.Add(1)
 			// Checksums were verified a moment ago.
 			r := topiclog.AppendRequest{Partition: p.id, Batches: p.records, Trusted: true}
 			if p.transactional {
 				r.TransactionalID, r.FreshEpoch = string(req.transactionalID), c.version >= versionProduceJoins
 			}
-			c.s.opts.Store.AppendAsync(r, func(res topiclog.AppendResult, err error) {
-				if p.base, p.stamped = res.BaseOffset, res.StampedMillis; err != nil {
-					p.base, p.stamped, p.code, p.err = -1, -1, produceCode(err, c.version), err
-				}
-				finish()
-			})
+			parts, appends = append(parts, p), append(appends, r)
 		}
 	}
+	left.Add(int64(len(appends)))
+	c.s.opts.Store.AppendAll(appends, func(i int, res topiclog.AppendResult, err error) {
+		p := parts[i]
+		if p.base, p.stamped = res.BaseOffset, res.StampedMillis; err != nil {
+			p.base, p.stamped, p.code, p.err = -1, -1, produceCode(err, c.version), err
+		}
+		finish()
+	})
 	finish()
 	return &reply{wait: wait, build: func() (net.Buffers, error) { return req.answer(c) }}, nil
 }

@@ -61,6 +61,48 @@ func (s *Store) AppendAsync(req AppendRequest, done func(AppendResult, error)) {
 	}
 }
 
+// AppendAll is AppendAsync for many requests at once, which share group commits;
+// done is told the request's index. Requests to one partition keep their order, those
+// of a transaction and the others each among themselves.
+func (s *Store) AppendAll(reqs []AppendRequest, done func(i int, res AppendResult, err error)) {
+	to := make([][]*request, len(s.shards))
+	for i := range reqs {
+		one := func(res AppendResult, err error) { done(i, res, err) }
+		if reqs[i].TransactionalID != "" {
+			s.AppendAsync(reqs[i], one) // it goes in under its transaction's lock
+			continue
+		}
+		r, err := s.check(reqs[i])
+		if err != nil {
+			one(AppendResult{}, err)
+			continue
+		}
+		r.done = one
+		n := r.part.shard.number
+		to[n] = append(to[n], r)
+	}
+	for n, rs := range to {
+		if len(rs) == 0 {
+			continue
+		}
+		took, err := s.shards[n].enqueueAll(rs)
+		for _, r := range rs[took:] {
+			r.done(AppendResult{}, err)
+		}
+	}
+}
+
+// Start returns the first offset that a partition still has.
+func (s *Store) Start(id PartitionID) (int64, error) {
+	p, err := s.partition(id)
+	if err != nil {
+		return 0, err
+	}
+	p.shard.mu.Lock()
+	defer p.shard.mu.Unlock()
+	return p.start, nil
+}
+
 // check validates an append and describes it for the writer.
 func (s *Store) check(req AppendRequest) (*request, error) {
 	if s.closed.Load() {

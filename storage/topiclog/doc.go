@@ -31,11 +31,12 @@
 //	         AddPartitions(ctx, name string, total int) (Topic, error)
 //	         Append(ctx, AppendRequest) (AppendResult, error)
 //	         AppendAsync(AppendRequest, done func(AppendResult, error))
+//	         AppendAll([]AppendRequest, done func(i int, AppendResult, error))
 //	         Notes(PartitionID, key string) ([]Note, error); TrimNotes(ctx, PartitionID, key string, below int64) error
 //	         AllocateProducerID(ctx) (int64, error); Producers(PartitionID) ([]ProducerInfo, error); ExpireProducers() int
 //	         Fetch(ctx, FetchRequest) (*Lease, error)
 //	         Watch(notify func()) *Watcher
-//	         State(PartitionID) (PartitionState, error)
+//	         State(PartitionID) (PartitionState, error); Start(PartitionID) (int64, error)
 //	         EpochHistory(PartitionID) ([]EpochRange, error)
 //	         EpochEnd(PartitionID, leaderEpoch int32) (int64, error)
 //	         OffsetForTimestamp(ctx, PartitionID, timestampMillis int64) (offset, foundMillis int64, err error)

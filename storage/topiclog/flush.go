@@ -174,13 +174,16 @@ func (sh *shard) flush() error {
 	}
 	// So are producers: a batch that they know already changes nothing.
 	var known []manifest.Edit
+	size := 0
 	for i := range producers {
+		n := len(known)
 		known = producers[i].edits(known)
-		if editBytes(known) > maxCursorBytes {
+		// Only what is new is counted: there can be tens of thousands.
+		if size += editBytes(known[n:]); size > maxCursorBytes {
 			if err := sh.s.meta.commit(nil, known...); err != nil {
 				return fmt.Errorf("committing producers: %w", err)
 			}
-			known = nil
+			known, size = nil, 0
 		}
 	}
 	edits = slices.Concat(facts, cursors, known, edits)

@@ -195,23 +195,32 @@ func newShard(s *Store, number int) *shard {
 
 // enqueue hands a request to the writer. It blocks while too much is waiting.
 func (sh *shard) enqueue(r *request) error {
+	_, err := sh.enqueueAll([]*request{r})
+	return err
+}
+
+// enqueueAll is enqueue for many, and returns how many went in: all of them unless
+// the shard stops. The writer finds them together, so they share groups.
+func (sh *shard) enqueueAll(rs []*request) (int, error) {
 	sh.qmu.Lock()
 	defer sh.qmu.Unlock()
-	for sh.queueBytes > maxQueueBytes && !sh.stopping {
-		sh.room.Wait()
-	}
-	if sh.stopping {
-		return ErrClosed
-	}
-	sh.queue = append(sh.queue, r)
-	sh.queueBytes += r.size()
-	if len(sh.queue) == 1 {
-		select {
-		case sh.wake <- struct{}{}:
-		default:
+	for i, r := range rs {
+		for sh.queueBytes > maxQueueBytes && !sh.stopping {
+			sh.room.Wait()
+		}
+		if sh.stopping {
+			return i, ErrClosed
+		}
+		sh.queue = append(sh.queue, r)
+		sh.queueBytes += r.size()
+		if len(sh.queue) == 1 {
+			select {
+			case sh.wake <- struct{}{}:
+			default:
+			}
 		}
 	}
-	return nil
+	return len(rs), nil
 }
 
 // drain takes everything that is queued.
