@@ -8,7 +8,6 @@ import (
 	"hash/crc32"
 	"net"
 	"runtime"
-	"syscall"
 	"testing"
 	"time"
 
@@ -101,15 +100,6 @@ func benchProduce(b *testing.B, partitions, records int) {
 	b.ReportMetric(float64((cpuTime(b)-before).Nanoseconds())/batches, "cpu-ns/batch")
 	b.ReportMetric(float64(reqs[0].batchBytes), "B/batch")
 	b.ReportMetric(0, "ns/op")
-}
-
-// cpuTime is what the process has used so far.
-func cpuTime(t testing.TB) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // rawProduce is an encoded request whose sequences are changed in place.
