@@ -18,6 +18,8 @@ const (
 	Watermark
 	// Barrier begins a checkpoint.
 	Barrier
+	// Tick says that it is time to look at the clock; see Inbox.Tick.
+	Tick
 )
 
 // Message is what goes through a channel.
@@ -67,6 +69,7 @@ type Inbox struct {
 	next     int // the channel to look at first
 	out      int64
 	ready    chan struct{} // has a token when there may be something
+	ticked   bool
 	closed   bool
 }
 
@@ -126,6 +129,15 @@ func (in *Inbox) put(ch int, m Message) {
 	in.signal()
 }
 
+// Tick lets Recv return a message of that kind, of no channel and before all others;
+// from any goroutine.
+func (in *Inbox) Tick() {
+	in.mu.Lock()
+	in.ticked = true
+	in.mu.Unlock()
+	in.signal()
+}
+
 // Send puts a message into a channel, waiting for room if it has rows. Only one
 // goroutine may send into a channel.
 func (in *Inbox) Send(ctx context.Context, ch int, m Message) error {
@@ -168,6 +180,10 @@ func (in *Inbox) take() (Message, bool, error) {
 	for {
 		if in.closed {
 			return Message{}, false, ErrClosed
+		}
+		if in.ticked {
+			in.ticked = false
+			return Message{Kind: Tick}, true, nil
 		}
 		ch := in.pick()
 		if ch < 0 {

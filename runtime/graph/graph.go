@@ -131,6 +131,9 @@ type Window struct {
 	// Zone is the session zone for TIMESTAMP_LTZ row time: windows align to
 	// its wall clock; nil for TIMESTAMP.
 	Zone *time.Location
+	// Processing: a row's time is that at which the aggregate takes it, whatever the
+	// time column says, and windows end by the clock; of a WindowAggregate alone.
+	Processing bool
 }
 
 // Exchange hands rows to a keyed stage, by the hash of the key columns; no
@@ -177,9 +180,10 @@ type WindowAggregate struct {
 // HoldMillis is how long after a window's end its rows can still come, so that
 // results are held back. Of Session it is the lateness and the gap: a row is
 // late when its own window, from it to the gap behind it, has ended, and may
-// until then belong to a session that ends with it.
+// until then belong to a session that ends with it. Rows of processing time come in
+// its order.
 func (w *WindowAggregate) HoldMillis() int64 {
-	if w.Window.Kind == Session {
+	if w.Window.Kind == Session && !w.Window.Processing {
 		return w.Lateness + w.Window.Size
 	}
 	return w.Lateness

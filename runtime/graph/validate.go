@@ -272,6 +272,9 @@ func (v *validator) windowAggregate(op *WindowAggregate) error {
 	if err := v.window(op.Window, op.Time, in); err != nil {
 		return err
 	}
+	if w := op.Window; w.Processing && (w.Kind == Given || op.Lateness != 0 || in.Fields[op.Time].Type.Kind != types.TimestampLTZ) {
+		return v.fault("processing time divides TIMESTAMP_LTZ, without lateness")
+	}
 	for i := range op.Aggregates {
 		a := &op.Aggregates[i]
 		if len(a.Args) != len(a.Bound.Params) {

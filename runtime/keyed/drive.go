@@ -45,7 +45,7 @@ func (r *Stages) drive() {
 			}
 			r.step(e)
 		case checkpoint.Tick:
-			if r.opts.CheckpointInterval > 0 && r.gate.Quiet() && r.Completed() == r.injected.Load() {
+			if r.opts.CheckpointInterval > 0 && r.gate.Quiet() && !r.stirred.Load() && r.Completed() == r.injected.Load() {
 				r.wake(e.NowMillis + r.opts.CheckpointInterval.Milliseconds())
 				continue
 			}
@@ -77,6 +77,7 @@ func (r *Stages) do(a checkpoint.Action) {
 	case checkpoint.Inject:
 		clear(r.acks)
 		r.injected.Store(a.N)
+		r.stirred.Store(false)
 		r.cursors = r.gate.Barrier(a.N)
 	case checkpoint.Write:
 		m, files := r.manifest(a)

@@ -61,6 +61,8 @@ type Stages struct {
 	completeAt time.Time
 	changed    chan struct{} // closed with each completed checkpoint
 	injected   atomic.Uint64
+	// stirred: a task has emitted by the clock since the last barrier.
+	stirred atomic.Bool
 
 	// The driver's.
 	coord   *checkpoint.Coordinator

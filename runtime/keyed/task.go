@@ -34,6 +34,7 @@ type task struct {
 	senders map[graph.NodeID][]*exchange.Sender
 	order   []graph.NodeID // of states
 	aging   []operator.Aging
+	clocked taskClock
 
 	next      uint64 // number of the manifest that what is sealed now goes into
 	watermark int64
@@ -83,7 +84,10 @@ func (t *task) run(ctx context.Context) (err error) {
 	if t.watermark == batch.MaxWatermark {
 		t.r.post(checkpoint.Ended{Task: t.number})
 	}
+	t.clocked.restored()
+	defer t.clocked.stop()
 	for {
+		t.wakeByClock()
 		m, err := t.inbox.Recv(ctx)
 		if err != nil {
 			return err
@@ -92,6 +96,9 @@ func (t *task) run(ctx context.Context) (err error) {
 			t.ectx.Now = t.r.now().UnixMicro()
 		}
 		t.age()
+		if err := t.advanceByClock(); err != nil {
+			return fmt.Errorf("%s: %w", t.st.name, err)
+		}
 		switch m.Kind {
 		case exchange.Data:
 			err = t.enter(m.Rows)
@@ -99,6 +106,8 @@ func (t *task) run(ctx context.Context) (err error) {
 			err = t.advance(m.Time)
 		case exchange.Barrier:
 			err = t.barrier(m.Checkpoint)
+		case exchange.Tick:
+			t.clocked.timer = nil // it may have been early: the system's clock moves
 		}
 		if err == nil {
 			err = t.limits()
@@ -163,6 +172,9 @@ func (t *task) fold(c consumer, r *exchange.Rows) error {
 	k := operator.KeyedRows{Input: c.input, Batch: r.Batch, Sel: r.Sel, Hashes: r.Hashes}
 	if r.Origin != nil {
 		k.Topic, k.Partitions = r.Origin.Topic, r.Origin.Partitions
+	}
+	if c := t.clocked.of(c.node); c != nil {
+		k.Batch = c.view.Of(r.Batch, c.time, t.clocked.now)
 	}
 	return t.states[c.node].Fold(t.ectx, &k, t.results[c.node])
 }
@@ -254,6 +266,10 @@ func (t *task) bury(table *ledger.Table, b *batch.Batch, e *batch.ValueError) er
 func (t *task) advance(time int64) error {
 	t.watermark = time
 	for _, id := range t.order {
+		// What goes by the clock learns only that the input has ended.
+		if t.clocked.of(id) != nil && time != batch.MaxWatermark {
+			continue
+		}
 		if err := t.states[id].Advance(t.ectx, time, t.results[id]); err != nil {
 			return err
 		}

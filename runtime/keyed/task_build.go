@@ -101,6 +101,7 @@ func (t *task) add(id graph.NodeID) error {
 func (t *task) addState(id graph.NodeID, k operator.Keyed) {
 	t.states[id] = k
 	t.order = append(t.order, id)
+	t.clocked.add(id, t.r.job.Nodes[id].Op, k)
 	if a, ok := k.(operator.Aging); ok && hasTTL(t.r.job.Nodes[id].Op) {
 		t.aging = append(t.aging, a)
 	}

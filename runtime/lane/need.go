@@ -53,7 +53,11 @@ func newNeed(job *graph.Job, exchange graph.NodeID, stage *graph.Node) (need, er
 	switch op := stage.Op.(type) {
 	case *graph.WindowAggregate:
 		n.keys = append(n.keys, op.Keys...)
-		n.time, n.latency, aggs = op.Time, op.Lateness, op.Aggregates
+		aggs = op.Aggregates
+		if op.Window.Processing {
+			break // nothing is late
+		}
+		n.time, n.latency = op.Time, op.Lateness
 		n.lateRows(op.Late)
 		n.windows, err = operator.WindowsOver(op.Window, in, op.Time)
 		n.given = op.Window.Kind == graph.Given

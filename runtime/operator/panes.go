@@ -226,6 +226,9 @@ func windowFingerprint(keyTypes []types.Type, w graph.Window) uint64 {
 	case graph.Given:
 		text = "GIVEN " + zone
 	}
+	if w.Processing {
+		text += " processing"
+	}
 	return state.Fingerprint(keyTypes, text)
 }
 

@@ -31,7 +31,7 @@ func NewSessionAggregate(op *graph.WindowAggregate, in, out *batch.Schema) (*Ses
 		return nil, err
 	}
 	a := &SessionAggregate{op: op, schema: out, aggs: aggs, accs: aggs.accumulators(nil)}
-	a.sessions = newSessions(ws, typesAt(in, op.Keys), op.Lateness, a.unite)
+	a.sessions = newSessions(ws, typesAt(in, op.Keys), op.Lateness, op.HoldMillis(), a.unite)
 	return a, nil
 }
 

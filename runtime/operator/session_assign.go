@@ -37,7 +37,7 @@ func NewSessionAssign(op *graph.SessionAssign, in, out *batch.Schema) (*SessionA
 		return nil, fmt.Errorf("session table of %d columns over %d", len(out.Fields), len(in.Fields))
 	}
 	a := &SessionAssign{op: op, in: in, out: out}
-	a.sessions = newSessions(ws, typesAt(in, op.Keys), op.Lateness, a.unite)
+	a.sessions = newSessions(ws, typesAt(in, op.Keys), op.Lateness, op.HoldMillis(), a.unite)
 	resetRows(&a.rows, in)
 	return a, nil
 }

@@ -20,6 +20,7 @@ type sessions struct {
 	windows  *Windows
 	gap      int64
 	lateness int64
+	hold     int64 // after a session's end
 	keyTypes []types.Type
 	keys     *state.Keys
 	byKey    [][]session // by key slot, in order of time; they do not touch
@@ -48,8 +49,8 @@ type firedSession struct {
 }
 
 // newSessions has none; unite is called when two become one.
-func newSessions(ws *Windows, keyTypes []types.Type, lateness int64, unite func(to, from int32) error) *sessions {
-	return &sessions{windows: ws, gap: ws.size, lateness: lateness, keyTypes: keyTypes, keys: state.NewKeys(keyTypes),
+func newSessions(ws *Windows, keyTypes []types.Type, lateness, hold int64, unite func(to, from int32) error) *sessions {
+	return &sessions{windows: ws, gap: ws.size, lateness: lateness, hold: hold, keyTypes: keyTypes, keys: state.NewKeys(keyTypes),
 		fired: batch.NoWatermark, unite: unite}
 }
 
@@ -143,7 +144,7 @@ func (a *sessions) number() int32 {
 // back.
 func (a *sessions) due(time int64) []firedSession {
 	over := func(end int64) bool {
-		return time == batch.MaxWatermark || watermark.Late(time, end, a.lateness+a.gap)
+		return time == batch.MaxWatermark || watermark.Late(time, end, a.hold)
 	}
 	a.list = a.list[:0]
 	for len(a.ends) > 0 && over(a.ends[0].end) {

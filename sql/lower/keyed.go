@@ -85,6 +85,7 @@ func (l *lowerer) windowTable(n *plan.WindowTable, in *lowered) (*lowered, error
 		op := &graph.SessionAssign{Window: w, Time: at, Keys: keys, Late: l.late(l.target)}
 		return l.add(op, l.widen(in, n.Cols), l.pathOf(n.StatePath()), l.exchange(in, keys).id), nil
 	}
+	w.Processing = false // rows get the time at which they are read
 	return l.add(&graph.WindowAssign{Window: w, Time: at}, l.widen(in, n.Cols), "", in.id), nil
 }
 

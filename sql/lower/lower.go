@@ -400,7 +400,7 @@ var windowKinds = map[plan.WindowKind]graph.WindowKind{plan.TumbleWindow: graph.
 	plan.CumulateWindow: graph.Cumulate, plan.SessionWindow: graph.Session}
 
 func (l *lowerer) window(w *plan.Window) graph.Window {
-	out := graph.Window{Kind: windowKinds[w.Kind], Size: w.Size, Offset: w.Offset, Step: w.Step}
+	out := graph.Window{Kind: windowKinds[w.Kind], Size: w.Size, Offset: w.Offset, Step: w.Step, Processing: w.Processing}
 	if w.LTZ {
 		out.Zone = l.zone.Location()
 	}

@@ -58,6 +58,9 @@ func (g *grouping) window(at diag.Span) (w *Window, timeID int, given *GivenWind
 	}
 	w = start.Window
 	in := g.input.Columns()
+	if w.Processing && !b.declaring {
+		return g.clockWindow(w, start.Time, at)
+	}
 	if c, found := ColumnByID(in, start.Time); found {
 		timeID = c.ID
 		if w.Kind == TumbleWindow {
@@ -78,6 +81,20 @@ func (g *grouping) window(at diag.Span) (w *Window, timeID int, given *GivenWind
 		}
 	}
 	return w, -1, &carried, true
+}
+
+// clockWindow is a window of processing time: the aggregate itself says when a row
+// comes.
+func (g *grouping) clockWindow(w *Window, time int, at diag.Span) (*Window, int, *GivenWindow, bool) {
+	if _, found := ColumnByID(g.input.Columns(), time); found {
+		if n, is := g.undivided(w); is {
+			g.input = n
+			return w, time, nil, true
+		}
+	}
+	g.sel.b.notYet(at, "GROUP BY a window of processing time other than straight above it").
+		WithHelp("SELECT ... FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(p), ...)) GROUP BY window_start, window_end, with their bounds in the output alone")
+	return nil, -1, nil, false
 }
 
 // undivided is the input with each row once, for an aggregate that finds the

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/runtime/expr"
-	rt "github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/sql/diag"
 	"github.com/millrace/millrace/sql/syntax"
 )
@@ -71,8 +70,9 @@ func (g *grouping) bindWindowKey(e syntax.Expr) (is, ok bool) {
 	if !found || !b.usableAsTime(col, c.Args[0].Span()) {
 		return true, false
 	}
-	w.LTZ, w.RowTime = col.Type.Kind == rt.TimestampLTZ, col.RowTime
-	b.lintDST(w, c.Args[last].Span())
+	if !b.timeOf(w, col, c.Args[last].Span()) {
+		return true, false
+	}
 	n := b.windowNode(g.input, w, col.ID)
 	n.OwnKeys, n.Span = true, e.Span()
 	g.input, g.legacy = n, &groupWindow{name: name, args: argsText(c), table: n}

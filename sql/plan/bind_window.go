@@ -109,8 +109,9 @@ func (b *Binder) windowTable(name string, f windowFunc, c *syntax.Call, sc *scop
 	if timeCol == nil {
 		return nil
 	}
-	w.LTZ, w.RowTime = timeCol.Type.Kind == rt.TimestampLTZ, timeCol.RowTime
-	b.lintDST(w, sizeAt.Span())
+	if !b.timeOf(w, timeCol, sizeAt.Span()) {
+		return nil
+	}
 	out := b.windowOver(in, w, timeCol)
 	out.Node.(*WindowTable).Keys, out.Node.(*WindowTable).Span = keys, c.Span()
 	return out
@@ -241,13 +242,36 @@ func (b *Binder) usableAsTime(col *Column, at diag.Span) bool {
 		b.errorf(diag.CodeRowTime, at, "column %q is %s; a window needs a TIMESTAMP(p) or TIMESTAMP_LTZ(p) with p up to 6", col.Name, col.Type.WithNullable(true))
 		return false
 	}
-	if !col.RowTime && !b.Batch && !b.declaring {
+	if !col.RowTime && !col.ProcTime && !b.Batch && !b.declaring {
 		b.errorf(diag.CodeRowTime, at, "column %q is not row time", col.Name).
 			WithHelp("the table needs WATERMARK FOR %s AS %s - INTERVAL '5' SECOND", col.Name, col.Name).
-			WithHelp("a bare reference to the column keeps row time, an expression such as CAST loses it")
+			WithHelp("a bare reference to the column keeps row time, an expression such as CAST loses it").
+			WithHelp("windows by the clock are over a column that is PROCTIME()")
 		return false
 	}
 	return true
+}
+
+// timeOf says what time a window divides.
+func (b *Binder) timeOf(w *Window, col *Column, at diag.Span) bool {
+	w.LTZ, w.RowTime = col.Type.Kind == rt.TimestampLTZ, col.RowTime
+	w.Processing = col.ProcTime && !col.RowTime && !b.Batch
+	if w.Processing && b.wallRepeats(w) {
+		// The hour that comes twice would begin windows that have ended.
+		b.notYet(at, "such a window of processing time by the wall clock of "+b.Zone.String()+", which is set back once a year,").
+			WithHelp("SET 'table.local-time-zone' = 'UTC', or an offset such as 'GMT+08:00'").
+			WithHelp("days without an offset, and sessions, are possible in any zone")
+		return false
+	}
+	b.lintDST(w, at)
+	return true
+}
+
+// wallRepeats reports windows that may begin or end in an hour that comes twice.
+func (b *Binder) wallRepeats(w *Window) bool {
+	const day = 86_400_000
+	return w.LTZ && w.Kind != SessionWindow && b.Zone != nil && hasDST(b.Zone.Location()) &&
+		(w.Kind != TumbleWindow || w.Size%day != 0 || w.Offset != 0)
 }
 
 // interval evaluates a constant day-time interval to ms.

@@ -74,6 +74,8 @@ type Window struct {
 	LTZ bool
 	// RowTime: the time is row time, so that window_time is too.
 	RowTime bool
+	// Processing: the time is that at which a row is aggregated, in streaming mode.
+	Processing bool
 }
 
 // String is the window as EXPLAIN prints it.
@@ -91,6 +93,9 @@ func (w *Window) String() string {
 	}
 	if w.Offset != 0 {
 		s += ", offset=" + millis(w.Offset)
+	}
+	if w.Processing {
+		s += ", by the clock"
 	}
 	return s + ")"
 }

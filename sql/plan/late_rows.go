@@ -42,6 +42,8 @@ func (b *Binder) LateRows(ins *Insert, side string, at diag.Span) []*Insert {
 		case *Aggregate:
 			switch {
 			case x.Window == nil:
+			case x.Window.Processing:
+				return // nothing is late
 			case x.Given == nil:
 				add(x.Input, x.Time, x.Window, 0)
 				return
