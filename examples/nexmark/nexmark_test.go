@@ -199,8 +199,30 @@ func readAnswers(t testing.TB) map[string]*answer {
 
 // notYet are the queries that Millrace does not run, with what it says.
 var notYet = map[int]string{
-	6:  "OVER goes by row time",
-	12: "is not row time",
+	6: "OVER goes by row time",
+}
+
+// bidsByBidder counts the rows of q0, which are Flink's, as settled does those of q12.
+func (w *world) bidsByBidder(t testing.TB, src string) []string {
+	t.Helper()
+	sql, err := Query(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bids, ds := w.run(t, "nexmark_q0", collected(sql), src, &logictest.Engine{}, logictest.Way{})
+	if ds.HasErrors() || len(bids) == 0 {
+		t.Fatalf("%d bids: %s", len(bids), diag.Renderer{}.String(ds))
+	}
+	counts := map[string]int{}
+	for _, b := range bids {
+		counts[strings.Split(b, "|")[1]]++
+	}
+	var out []string
+	for bidder, n := range counts {
+		out = append(out, bidder+"|"+strconv.Itoa(n))
+	}
+	slices.Sort(out)
+	return out
 }
 
 // TestAnswers runs each query over both sources, and compares with Flink's rows.
@@ -230,6 +252,13 @@ func TestAnswers(t *testing.T) {
 				}
 				if a.refused != "" {
 					t.Fatalf("it runs, and Flink refuses it: %s", a.refused)
+				}
+				if n == 12 {
+					// Flink gives none of them: its windows would end after the events.
+					if bids := w.bidsByBidder(t, src); !slices.Equal(rows, bids) {
+						t.Errorf("%s: the sums of %d bidders are not the bids of %d", src, len(rows), len(bids))
+					}
+					continue
 				}
 				if got := answerOf(rows); got.hash != a.hash {
 					t.Errorf("%s: %d rows, want %d\ngot  %s\nwant %s", src, got.rows, a.rows, strings.Join(got.sample, "\n     "), strings.Join(a.sample, "\n     "))

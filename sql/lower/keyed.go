@@ -77,6 +77,8 @@ func (l *lowerer) windowTable(n *plan.WindowTable, in *lowered) (*lowered, error
 	switch {
 	case n.CheckOnly:
 		w = graph.Window{Size: n.Window.Size, Zone: w.Zone}
+	case w.Kind == graph.Session && w.Processing:
+		return nil, &graph.NotYetError{Feature: "SESSION over processing time without GROUP BY window_start, window_end"}
 	case w.Kind == graph.Session:
 		keys, err := ordinals(n.Keys, in)
 		if err != nil {
