@@ -24,6 +24,13 @@
 // the dead letter as JSON, with a header stage=keyed, named by (stage, subtask,
 // manifest, number), and is counted in ledger.Emitted beside the equation.
 //
+// # Processing time
+//
+// Operators that go by the clock get rows with the time at which their task takes
+// them, and are advanced by a timer. Their state has the clock, so that it never goes
+// back; what they emit without input is sealed by a checkpoint of its own. See
+// taskClock for what a crash does.
+//
 // # Invariants
 //
 //   - Invariant 2: a writer's artefacts carry the number of the manifest that will
@@ -32,7 +39,7 @@
 //   - Invariant 3: a publish whose outcome is unknown is looked up; if it cannot be
 //     known, the stages stop with a sentence.
 //   - Invariant 7: results do not depend on parallelism, batch sizes or order of
-//     arrival.
+//     arrival; those of processing time depend on the clock alone.
 //   - Invariant 8: state beyond Options.StateBytes stops the stages with
 //     *StateLimitError; nothing spills yet.
 //

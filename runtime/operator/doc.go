@@ -19,6 +19,9 @@
 // and not missed where the other one is not known any more. Those whose state has a
 // time to live are [Aging].
 //
+// Windows of processing time are [Clocked]: the task gives them its clock instead of
+// watermarks.
+//
 // What it is not: operators do not decide what becomes of a failed row, know no
 // positions to commit and do no I/O.
 //

@@ -36,7 +36,7 @@ var later = map[string]string{
 	"COLLECT": "", "PRINTF": "CONCAT(a, b, ...)", "ENCODE": "", "PERCENTILE": "",
 }
 
-const windowHelp = "windows go by event time: TUMBLE_ROWTIME and the like"
+const windowHelp = "the bounds of a window of processing time are TUMBLE_START, TUMBLE_END and the like"
 
 // LaterHelp is what to write instead of a function that is not supported yet,
 // "" if there is nothing.

@@ -88,7 +88,7 @@ func (r *run) windowed(n *graph.Node, op *graph.WindowAggregate) (*collected, []
 			source = strconv.Itoa(row) // a row of its own, whatever lies at this place of another table
 		}
 		for _, s := range all {
-			if r.late(in, row, s.EndTime, op.Lateness) {
+			if !op.Window.Processing && r.late(in, row, s.EndTime, op.Lateness) {
 				refused[source] = true
 				continue
 			}
@@ -160,7 +160,7 @@ func (r *run) sessions(n *graph.Node, op *graph.WindowAggregate, in *collected) 
 			continue
 		}
 		ts := rt.FloorDiv(in.cols[op.Time].Int64(row), units)
-		if r.late(in, row, ts+op.Window.Size, op.Lateness) {
+		if !op.Window.Processing && r.late(in, row, ts+op.Window.Size, op.Lateness) {
 			r.out.Late++
 			continue
 		}

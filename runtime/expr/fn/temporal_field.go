@@ -296,7 +296,7 @@ func clockFunctions() []*Function {
 		}
 		return fn
 	}
-	proctime := clock("PROCTIME", nil, "Now, as TIMESTAMP_LTZ(3): the time of processing, for a computed column that lookup joins are FOR SYSTEM_TIME AS OF.", ltz, "2024-05-01 12:34:56.789",
+	proctime := clock("PROCTIME", nil, "Now, as TIMESTAMP_LTZ(3): the time of processing, for a computed column that windows divide and lookup joins are FOR SYSTEM_TIME AS OF.", ltz, "2024-05-01 12:34:56.789",
 		func(ctx *Context) int64 { return types.TruncateFraction(ctx.Now, 3, 1_000_000) })
 	proctime.Syntax, proctime.Examples[0].SQL = []string{"PROCTIME()"}, "PROCTIME()"
 	local := func(ctx *Context) int64 { return ctx.Zone.ToLocal(ctx.Now, 1_000_000) }
