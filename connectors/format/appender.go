@@ -65,6 +65,9 @@ func (a *Appender) Finish() {
 	if a.inRun {
 		panic("BUG: Finish within a run")
 	}
+	if a.b.Kinds != nil && len(a.b.Kinds) != a.rows {
+		panic(fmt.Sprintf("BUG: %d kinds of %d rows", len(a.b.Kinds), a.rows))
+	}
 	a.b.Len = a.rows
 	for i := range a.b.Cols {
 		v := &a.b.Cols[i]
@@ -130,6 +133,17 @@ func (a *Appender) Commit(offset int64, n int) {
 	}
 	r.Rows += int32(n)
 	a.rows += n
+}
+
+// Changes says what the last n rows do to a table. A batch of which it is said of one
+// row has it said of each.
+func (a *Appender) Changes(n int, kind batch.Kind) {
+	if a.b.Kinds == nil {
+		a.b.Kinds = make([]batch.Kind, 0, 64)
+	}
+	for range n {
+		a.b.Kinds = append(a.b.Kinds, kind)
+	}
 }
 
 // Rollback drops what was appended for the record being decoded.

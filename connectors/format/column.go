@@ -75,6 +75,12 @@ func AppendNull(v *batch.Vec) {
 	clearValid(v, v.Len-1)
 }
 
+// AppendFrom appends row j of another column of the type.
+func AppendFrom(v, src *batch.Vec, j int) {
+	Seal(v)
+	v.Append(src, j)
+}
+
 // AppendErr appends a value that is an error.
 func AppendErr(v *batch.Vec, code batch.Code, where, message string) {
 	row := v.Len

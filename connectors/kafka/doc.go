@@ -89,5 +89,9 @@
 // after it. Connector and source are safe for concurrent use; a reader belongs to one
 // goroutine at a time. Under fetcher.mu nothing is waited for but the condition.
 //
+// Tables of 'upsert-kafka' are read from the earliest record on, each row as what the row
+// of its key is from now on, each record without a value as a deletion; the keyed runtime
+// makes the changes of it.
+//
 // It joins no group and creates no topic but its own.
 package kafka

@@ -75,7 +75,7 @@ func (c *Connector) OpenSource(ctx context.Context, t *connector.Table) (connect
 
 // prepare makes a source that has no topic and no connection yet.
 func (c *Connector) prepare(t *connector.Table) (*source, error) {
-	l, err := keyvalue.New(t, c.formats, false)
+	l, err := keyvalue.New(t, c.formats, c.upsert)
 	if err != nil {
 		return nil, fmt.Errorf("table %s: %w", t.Name, err)
 	}
@@ -257,7 +257,7 @@ func (s *source) Start(ctx context.Context, parts []connector.Partition) ([]conn
 	if err != nil {
 		return nil, err
 	}
-	mode := v.String("scan.startup.mode")
+	mode := s.startMode()
 	var committed map[int32]kadm.Offset
 	var after kadm.ListedOffsets
 	switch mode {
@@ -324,9 +324,17 @@ func (s *source) reset(p connector.Partition, first, last int64) (int64, error) 
 	return first, nil
 }
 
+// startMode says where reading starts; upsert tables have no option for it.
+func (s *source) startMode() string {
+	if mode := s.table.Options.String("scan.startup.mode"); mode != "" {
+		return mode
+	}
+	return scanrange.Earliest
+}
+
 // ExplainStart implements connector.StartExplainer.
 func (s *source) ExplainStart(parts []connector.Partition) []string {
-	mode, group := s.table.Options.String("scan.startup.mode"), s.group()
+	mode, group := s.startMode(), s.group()
 	out := slices.Repeat([]string{"'scan.startup.mode' = '" + mode + "'"}, len(parts))
 	if mode != scanrange.Group {
 		return out

@@ -194,12 +194,20 @@ func validate(v connector.Values, formats []format.Format) error {
 	if err := scanrange.Check(v); err != nil {
 		return err
 	}
+	if err := validateGroup(v); err != nil {
+		return err
+	}
+	return validateSecurity(v)
+}
+
+// validateGroup finds a mode that goes by the offsets of a group that is not named.
+func validateGroup(v connector.Values) error {
 	for _, key := range []string{"scan.startup.mode", "scan.bounded.mode"} {
 		if v.Has(key) && v.String(key) == scanrange.Group && !v.Has("properties.group.id") {
 			return &connector.OptionError{Key: key, OnValue: true, Message: "mode group-offsets needs 'properties.group.id'"}
 		}
 	}
-	return validateSecurity(v)
+	return nil
 }
 
 func millis(v connector.Values, key string) time.Duration {

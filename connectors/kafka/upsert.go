@@ -8,16 +8,20 @@ import (
 
 	"github.com/millrace/millrace/connectors/format"
 	"github.com/millrace/millrace/connectors/keyvalue"
+	"github.com/millrace/millrace/connectors/recordmeta"
 	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/runtime/connector"
 )
 
 // Upsert is the connector 'upsert-kafka': a topic in which each record says what the
 // row of its key is from now on, and a record without a value that it is gone. Its
-// tables are written like those of Connector.
+// tables are read and written like those of Connector.
 type Upsert struct{ c Connector }
 
-var _ connector.SinkConnector = (*Upsert)(nil)
+var (
+	_ connector.SinkConnector   = (*Upsert)(nil)
+	_ connector.SourceConnector = (*Upsert)(nil)
+)
 
 // NewUpsert returns the connector.
 func NewUpsert(formats ...format.Format) *Upsert {
@@ -37,14 +41,24 @@ Rows are written as connector ` + "`kafka`" + ` writes them: one transaction of 
 the compacted topic ` + "`__millrace_commits`" + `. Changes of one key are in the order in which they happened, and in one partition, which is
 that of Kafka's own producer.
 
-Such tables cannot be read yet; with ` + "`kafka`" + ` their records are read as they are, tombstones left out.`,
-		Sink: true, Changelog: connector.Upsert,
-		Guarantee: "Exactly once: each artefact is one transaction that also says so in `__millrace_commits`.",
+Read, the topic is that table again, from its earliest record on: the job keeps the last row of each key and gives the changes,
+so that ` + "`GROUP BY`" + `, joins and Top-N over it are right at every moment. ` + "`table.exec.state.ttl`" + ` forgets keys that
+were not written for that long. A deletion of a key that has no row is nothing. A record without a key, or with one that does not
+decode, goes to the dead letter, as does a value that does not decode; the row before it stays. Such a table has no ` + "`WATERMARK`" + `,
+and is not read in batch mode. With connector ` + "`kafka`" + ` the same records are read as they are, tombstones left out.`,
+		Source: true, Sink: true, Changelog: connector.Upsert, SourceChangelog: connector.Upsert,
+		Guarantee: "Exactly once: positions and the newest rows are kept by the job, and each artefact is one transaction that also says so in `__millrace_commits`.",
 		Options: slices.Concat([]connector.Option{{Key: scanrange.KeyTopic, Required: true, Check: checkOneTopic, Doc: "The topic's name."}},
-			keyvalue.Options(u.c.formats, true), sinkOptions(), connectionOptions()),
-		Metadata: []connector.MetadataColumn{{Key: "timestamp", Type: "TIMESTAMP_LTZ(3) NOT NULL", Writable: true, Doc: "The record's timestamp."}},
+			upsertScanOptions(), keyvalue.Options(u.c.formats, true), sinkOptions(), connectionOptions(), upsertConsumerOptions()),
+		Metadata: recordmeta.Spec(),
 		Validate: func(v connector.Values) error {
 			if err := keyvalue.Validate(v, u.c.formats, true); err != nil {
+				return err
+			}
+			if err := scanrange.Check(v); err != nil {
+				return err
+			}
+			if err := validateGroup(v); err != nil {
 				return err
 			}
 			return validateSecurity(v)
@@ -52,9 +66,21 @@ Such tables cannot be read yet; with ` + "`kafka`" + ` their records are read as
 	}
 }
 
+// upsertScanOptions are those of scanOptions that say where reading ends: it starts at
+// the earliest record, for a row that was written before would be unknown.
+func upsertScanOptions() []connector.Option {
+	return slices.DeleteFunc(scanOptions(), func(o connector.Option) bool {
+		return o.Key == scanrange.KeyTopic || o.Key == scanrange.KeyPattern || strings.HasPrefix(o.Key, "scan.startup.")
+	})
+}
+
+func upsertConsumerOptions() []connector.Option {
+	return slices.DeleteFunc(consumerOptions(), func(o connector.Option) bool { return o.Key == "properties.auto.offset.reset" })
+}
+
 func checkOneTopic(s string) error {
 	if strings.ContainsAny(s, ";,") {
-		return fmt.Errorf("%q names several topics: a table that is written has one", s)
+		return fmt.Errorf("%q names several topics: such a table has one", s)
 	}
 	return scanrange.CheckTopic(s)
 }
@@ -62,4 +88,9 @@ func checkOneTopic(s string) error {
 // OpenSink implements connector.SinkConnector.
 func (u *Upsert) OpenSink(ctx context.Context, t *connector.Table, o connector.Owner) (connector.Sink, error) {
 	return u.c.OpenSink(ctx, t, o)
+}
+
+// OpenSource implements connector.SourceConnector.
+func (u *Upsert) OpenSource(ctx context.Context, t *connector.Table) (connector.Source, error) {
+	return u.c.OpenSource(ctx, t)
 }

@@ -13,6 +13,9 @@ import (
 type Decoder struct {
 	value format.Decoder
 	key   *keyDecoder // nil: keys are not looked at
+	// gone decodes the keys of records without a value, whose rows are gone; nil: such
+	// records are none.
+	gone *goneDecoder
 }
 
 // keyDecoder decodes keys into a batch of their own, a row a record; Finish puts
@@ -35,12 +38,23 @@ func (l *Layout) NewDecoder(columns []int) (*Decoder, error) {
 		cfg.Columns = append(cfg.Columns, slices.Index(columns, i))
 	}
 	var err error
+	if l.upserts {
+		if d.gone, err = l.newGoneDecoder(columns); err != nil {
+			return nil, err
+		}
+	}
 	if d.value, err = l.value.format.NewDecoder(cfg); err != nil || l.key == nil {
 		return d, err
 	}
+	d.key, err = l.key.decoder(columns)
+	return d, err
+}
+
+// decoder compiles a decoder of keys for columns as NewDecoder's.
+func (s *side) decoder(columns []int) (*keyDecoder, error) {
 	k := &keyDecoder{a: format.NewAppender(), b: &batch.Batch{}, schema: &batch.Schema{}, sel: make(batch.Sel, 0, 64)}
-	kc := format.DecoderConfig{Fields: l.key.fields, Columns: []int{}, Options: l.key.options}
-	for f, i := range l.key.columns {
+	kc := format.DecoderConfig{Fields: s.fields, Columns: []int{}, Options: s.options}
+	for f, i := range s.columns {
 		at := slices.Index(columns, i)
 		if at < 0 {
 			kc.Columns = append(kc.Columns, -1)
@@ -48,11 +62,11 @@ func (l *Layout) NewDecoder(columns []int) (*Decoder, error) {
 		}
 		kc.Columns = append(kc.Columns, len(k.to))
 		k.to = append(k.to, at)
-		k.schema.Fields = append(k.schema.Fields, l.key.fields[f])
+		k.schema.Fields = append(k.schema.Fields, s.fields[f])
 	}
-	k.Decoder, err = l.key.format.NewDecoder(kc)
-	d.key = k
-	return d, err
+	var err error
+	k.Decoder, err = s.format.NewDecoder(kc)
+	return k, err
 }
 
 // Begin starts a batch.
@@ -67,6 +81,14 @@ func (d *Decoder) Begin() {
 // Decode is format.Decoder's Decode of a record; a nil key or value is one that the
 // record does not have.
 func (d *Decoder) Decode(key, value []byte, offset int64, a *format.Appender) int {
+	if d.gone != nil {
+		return d.upsert(key, value, offset, a)
+	}
+	return d.row(key, value, offset, a)
+}
+
+// row decodes the rows of a record's value.
+func (d *Decoder) row(key, value []byte, offset int64, a *format.Appender) int {
 	k := d.key
 	if k == nil {
 		return d.value.Decode(value, offset, a)

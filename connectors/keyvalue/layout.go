@@ -15,7 +15,9 @@ type Layout struct {
 	columns []connector.Column
 	value   side
 	// key is nil when keys are not read; see written for what is written then.
-	key     *side
+	key *side
+	// upserts: a record without a value deletes the row of its key.
+	upserts bool
 	written *side // the key that is written, nil: none
 }
 
@@ -31,7 +33,7 @@ type side struct {
 // the columns of key.fields.
 func New(t *connector.Table, formats []format.Format, keyed bool) (*Layout, error) {
 	v := t.Options
-	l := &Layout{columns: t.Columns}
+	l := &Layout{columns: t.Columns, upserts: keyed}
 	option, prefix := "format", ""
 	if keyed || v.Has(ValueFormat) {
 		option, prefix = ValueFormat, "value."

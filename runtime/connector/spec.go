@@ -41,13 +41,15 @@ type Option struct {
 	Since string
 }
 
-// Changelog says which kinds of rows a sink takes.
+// Changelog says which kinds of rows a sink takes, or a source gives.
 type Changelog uint8
 
 const (
 	// InsertOnly sinks refuse a query that updates.
 	InsertOnly Changelog = iota
-	// Upsert sinks take +I, +U and -D by primary key; -U is dropped.
+	// Upsert sinks take +I, +U and -D by primary key; -U is dropped. Sources give +U
+	// for what the row of a key is from now on, and -D, of which only the key counts;
+	// both in batch.Kinds, and the rows of a key from one partition.
 	Upsert
 	// All sinks take every kind of row.
 	All
@@ -99,7 +101,9 @@ type Spec struct {
 	// DefaultFormat is used when 'format' is absent; "" makes it required.
 	DefaultFormat string
 	Metadata      []MetadataColumn
-	Changelog     Changelog
+	// Changelog is what tables take when they are written, SourceChangelog what they
+	// give when they are read: InsertOnly, or Upsert by their primary key.
+	Changelog, SourceChangelog Changelog
 	// Partitioned: PARTITIONED BY is supported.
 	Partitioned bool
 	// Guarantee is one sentence, e.g. "Exactly once: ...".

@@ -235,6 +235,15 @@ type FirstRow struct {
 	Late LateRows
 }
 
+// Normalize keeps the last row of each key: input rows say what the row of their key is
+// from now on, or with -D that it is gone. Output: the changes that they make, with the
+// columns of the input.
+type Normalize struct {
+	Keys []int
+	// TTL is how long, in ms, a row is kept; 0: for good.
+	TTL int64
+}
+
 // LateRows is 'window.late-rows'.
 type LateRows struct {
 	Policy ErrorPolicy
@@ -393,6 +402,7 @@ func (*WindowAggregate) op() {}
 func (*GroupAggregate) op()  {}
 func (*Rank) op()            {}
 func (*FirstRow) op()        {}
+func (*Normalize) op()       {}
 func (*Over) op()            {}
 func (*SessionAssign) op()   {}
 func (*WideMerge) op()       {}

@@ -52,6 +52,8 @@ func OpName(op Op) string {
 		return "Rank"
 	case *FirstRow:
 		return "FirstRow"
+	case *Normalize:
+		return "Normalize"
 	case *Over:
 		return "Over"
 	case *GroupAggregate:
@@ -77,7 +79,7 @@ func OpName(op Op) string {
 // Stateful reports an operator that lives in a keyed stage.
 func Stateful(op Op) bool {
 	switch op.(type) {
-	case *WindowAggregate, *GroupAggregate, *WideMerge, *Join, *SetOperation, *Sort, *Limit, *SessionAssign, *Rank, *FirstRow, *Over:
+	case *WindowAggregate, *GroupAggregate, *WideMerge, *Join, *SetOperation, *Sort, *Limit, *SessionAssign, *Rank, *FirstRow, *Normalize, *Over:
 		return true
 	}
 	return false
@@ -214,6 +216,14 @@ func (v *validator) op(id NodeID) error {
 		return v.windowAggregate(op)
 	case *Rank, *FirstRow, *Over:
 		return v.ranked(op)
+	case *Normalize:
+		if err := v.behindExchange(0); err != nil {
+			return err
+		}
+		if len(op.Keys) == 0 {
+			return v.fault("needs a key")
+		}
+		return v.columns(v.input(0).Schema, op.Keys...)
 	case *SessionAssign:
 		if err := v.behindExchange(0); err != nil {
 			return err

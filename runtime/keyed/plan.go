@@ -69,6 +69,9 @@ func cut(job *graph.Job, from, to graph.NodeID) (keys []int, crossing bool) {
 	case *graph.FirstRow:
 		_, ok := job.Nodes[from].Op.(*graph.Exchange)
 		return op.Keys, !ok
+	case *graph.Normalize:
+		_, ok := job.Nodes[from].Op.(*graph.Exchange)
+		return op.Keys, !ok
 	case *graph.Over:
 		_, ok := job.Nodes[from].Op.(*graph.Exchange)
 		return op.Keys, !ok

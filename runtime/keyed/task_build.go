@@ -61,6 +61,8 @@ func (t *task) add(id graph.NodeID) error {
 		}
 	case *graph.FirstRow:
 		k, err = operator.NewFirstRow(op, in, n.Schema)
+	case *graph.Normalize:
+		k = operator.NewNormalize(op, in)
 	case *graph.Over:
 		k, err = operator.NewOver(op, in, n.Schema)
 	case *graph.GroupAggregate:
@@ -130,6 +132,8 @@ func hasTTL(op graph.Op) bool {
 	case *graph.Rank:
 		return op.TTL > 0
 	case *graph.FirstRow:
+		return op.TTL > 0
+	case *graph.Normalize:
 		return op.TTL > 0
 	case *graph.Over:
 		return op.TTL > 0

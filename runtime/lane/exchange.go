@@ -147,6 +147,15 @@ func appendBatch(a, b *batch.Batch) {
 	}
 	positions(a)
 	positions(b)
+	if a.Kinds != nil || b.Kinds != nil {
+		kinds := make([]batch.Kind, 0, a.Len+b.Len)
+		for _, x := range [...]*batch.Batch{a, b} {
+			for i := range x.Len {
+				kinds = append(kinds, x.KindOf(i))
+			}
+		}
+		a.Kinds = kinds
+	}
 	for c := range a.Cols {
 		a.Cols[c].AppendVec(&b.Cols[c])
 		a.Cols[c].PadOffsets()

@@ -97,7 +97,7 @@ func newNeed(job *graph.Job, exchange graph.NodeID, stage *graph.Node) (need, er
 	case *graph.WideMerge:
 		err = n.wide(op, job, exchange, stage, in)
 	default:
-		n.whole(in) // sort and limit
+		n.whole(in) // sort, limit and normalize
 	}
 	if err != nil {
 		return n, err

@@ -6,7 +6,7 @@ import (
 	"github.com/millrace/millrace/runtime/batch"
 )
 
-// topChanges gathers the result rows of a TopN.
+// topChanges gathers rows that change what was given before.
 type topChanges struct {
 	out   batch.Batch
 	kinds []batch.Kind
@@ -15,7 +15,7 @@ type topChanges struct {
 // emit gives the changes of the touched keys.
 func (t *TopN) emit(out *Results) error {
 	c := &t.result
-	t.begin()
+	c.begin(t.out)
 	for i, s := range t.touched {
 		t.is = t.lists[s].first(t.op.N, t.is[:0])
 		if t.op.N == 1 || t.op.Number {
@@ -24,12 +24,12 @@ func (t *TopN) emit(out *Results) error {
 			t.byRow(t.was[i], t.is)
 		}
 		if c.out.Len >= emitRows {
-			if err := t.flush(out); err != nil {
+			if err := c.flush(out); err != nil {
 				return err
 			}
 		}
 	}
-	return t.flush(out)
+	return c.flush(out)
 }
 
 // byNumber compares what stands at each number.
@@ -94,14 +94,19 @@ func (t *TopN) give(row int32, number int64, kind batch.Kind) {
 	c.kinds = append(c.kinds, kind)
 }
 
-func (t *TopN) begin() {
-	c := &t.result
-	resetRows(&c.out, t.out)
+// add appends a row as it is.
+func (c *topChanges) add(b *batch.Batch, row int32, kind batch.Kind) {
+	appendRow(&c.out, b, row)
+	c.kinds = append(c.kinds, kind)
+}
+
+func (c *topChanges) begin(schema *batch.Schema) {
+	resetRows(&c.out, schema)
 	c.kinds = c.kinds[:0]
 }
 
-func (t *TopN) flush(out *Results) error {
-	c := &t.result
+// flush gives the rows, and begins anew.
+func (c *topChanges) flush(out *Results) error {
 	if c.out.Len == 0 {
 		return nil
 	}
@@ -110,6 +115,6 @@ func (t *TopN) flush(out *Results) error {
 	}
 	c.out.Kinds = c.kinds
 	err := out.Emit(&c.out)
-	t.begin()
+	c.begin(c.out.Schema)
 	return err
 }

@@ -136,6 +136,8 @@ func statesOf(job *graph.Job) []State {
 			names(n.Inputs[0], op.Keys)
 		case *graph.FirstRow:
 			names(n.Inputs[0], op.Keys)
+		case *graph.Normalize:
+			names(n.Inputs[0], op.Keys)
 		case *graph.Over:
 			names(n.Inputs[0], op.Keys)
 			for i := range op.Calls {

@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/millrace/millrace/runtime/graph"
@@ -193,4 +194,30 @@ func (l *lowerer) late(t *catalog.Table) graph.LateRows {
 		out.Table = graph.NodeID(-1 - len(l.sideNames))
 	}
 	return out
+}
+
+// normalize makes changes of a table's newest rows, once for all who read it.
+func (l *lowerer) normalize(n *plan.Normalize) (*lowered, error) {
+	scan, ok := n.Input.(*plan.Scan)
+	if !ok {
+		return nil, fmt.Errorf("BUG: %T between a table and its changes", n.Input)
+	}
+	in, err := l.scan(scan)
+	if err != nil {
+		return nil, err
+	}
+	src := l.tables[scan.Table.Name]
+	if src.normalized == nil {
+		keys, err := ordinals(n.Keys, in)
+		if err != nil {
+			return nil, err
+		}
+		src.normalized = l.add(&graph.Normalize{Keys: keys, TTL: n.TTL}, in.cols, n.StatePath(), l.exchange(in, keys).id)
+	}
+	// Who reads it under a longer time to live gets that.
+	op := l.job.Nodes[src.normalized.id].Op.(*graph.Normalize)
+	if n.TTL == 0 || op.TTL != 0 && n.TTL > op.TTL {
+		op.TTL = n.TTL
+	}
+	return &lowered{id: src.normalized.id, cols: in.cols}, nil
 }

@@ -88,6 +88,8 @@ type lowerer struct {
 type source struct {
 	scans []*plan.Scan
 	out   *lowered // once lowered
+	// normalized are its rows as changes, once lowered; nil where nothing asks for them.
+	normalized *lowered
 }
 
 // lowered is a lowered node with its columns.
@@ -195,6 +197,8 @@ func (l *lowerer) node(n plan.Node) (*lowered, error) {
 	switch n := n.(type) {
 	case *plan.Scan:
 		return l.scan(n)
+	case *plan.Normalize:
+		return l.normalize(n)
 	case *plan.Values:
 		return l.literals(n), nil
 	case *plan.Union:

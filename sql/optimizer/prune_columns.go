@@ -80,6 +80,10 @@ func prune(n plan.Node, need idSet) plan.Node {
 		return pruneOver(n, need)
 	case *plan.Rank:
 		return pruneRank(n, need)
+	case *plan.Normalize:
+		below := clone(need)
+		addRanked(below, n.Keys, nil)
+		return n.With(prune(n.Input, below))
 	case *plan.Values:
 		return n
 	}

@@ -209,6 +209,9 @@ func (b *Binder) scan(t *catalog.Table, at diag.Span) *Output {
 			WithHelp("or leave 'execution.runtime-mode' at streaming")
 		return nil
 	}
+	if givesUpserts(t) && !b.checkUpserts(t, at) {
+		return nil
+	}
 	return b.scanColumns(t, at)
 }
 
@@ -228,8 +231,11 @@ func (b *Binder) scanColumns(t *catalog.Table, at diag.Span) *Output {
 		ordinal++
 	}
 	out := &Output{Node: s}
+	if givesUpserts(t) {
+		out.Node = b.normalize(s, at)
+	}
 	if computed {
-		out.Node = b.computedColumns(s, t)
+		out.Node = b.computedColumns(out.Node, t)
 	}
 	if out.Node == nil {
 		return nil
@@ -245,9 +251,9 @@ func (b *Binder) scanColumns(t *catalog.Table, at diag.Span) *Output {
 	return out
 }
 
-func (b *Binder) computedColumns(s *Scan, t *catalog.Table) Node {
-	p := &Project{Input: s}
-	sc := &scope{rels: []relation{{name: t.Name, cols: s.Cols}}}
+func (b *Binder) computedColumns(in Node, t *catalog.Table) Node {
+	p, cols := &Project{Input: in}, in.Columns()
+	sc := &scope{rels: []relation{{name: t.Name, cols: cols}}}
 	next := 0
 	for i := range t.Columns {
 		c := &t.Columns[i]
@@ -258,11 +264,11 @@ func (b *Binder) computedColumns(s *Scan, t *catalog.Table) Node {
 				return nil
 			}
 		} else {
-			e = s.Cols[next].Ref()
+			e = cols[next].Ref()
 			next++
 		}
 		p.Exprs = append(p.Exprs, e)
-		p.Cols = append(p.Cols, derive(b.id, c.Name, e, s.Cols))
+		p.Cols = append(p.Cols, derive(b.id, c.Name, e, cols))
 	}
 	return p
 }

@@ -52,6 +52,8 @@ func ChangelogOf(n Node) Changelog {
 			return Changelog{By: n}
 		}
 		return Changelog{}
+	case *Normalize:
+		return Changelog{By: n, Deletes: true}
 	case *Rank:
 		if n.Changes {
 			return Changelog{By: n, Deletes: in.By != nil || n.N > 1 && !n.Number}
@@ -141,6 +143,9 @@ func (b *Binder) sameWhenTakenBack(x, in, by Node) bool {
 }
 
 func spanOf(n Node) diag.Span {
+	if n, is := n.(*Normalize); is {
+		return n.Span
+	}
 	_, _, span := stateOf(n)
 	return span
 }
@@ -148,6 +153,8 @@ func spanOf(n Node) diag.Span {
 // nameOfUpdate is what a message calls an operator that changes rows.
 func nameOfUpdate(n Node) string {
 	switch n := n.(type) {
+	case *Normalize:
+		return fmt.Sprintf("table %q (connector %q), read by its primary key,", n.Table.Name, n.Table.Spec.Name)
 	case *Join:
 		switch n.Kind {
 		case graph.SemiJoin, graph.AntiJoin, graph.MarkJoin:
@@ -195,6 +202,8 @@ func (ins *Insert) checkUpdates(b *Binder) bool {
 // waysOut is how to get rows that do not change.
 func waysOut(by Node) string {
 	switch by := by.(type) {
+	case *Normalize:
+		return "read the same records by a connector that takes each for a row of its own, as 'kafka' does"
 	case *Rank:
 		if by.N == 1 {
 			return "PARTITION BY window_start, window_end as well, or ORDER BY the row time, ascending: the first row of a key never changes"

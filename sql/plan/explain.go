@@ -94,6 +94,8 @@ func describe(n Node) (kind string, details []string) {
 		return "Over", describeOver(n)
 	case *Rank:
 		return "Rank", describeRank(n)
+	case *Normalize:
+		return "Normalize", describeNormalize(n)
 	case *Sort:
 		return "Sort", describeSort(n)
 	case *Values:

@@ -81,6 +81,10 @@ func (b *Binder) lintState(n Node) {
 			if x.Changes && (x.TTL[0] == 0 || x.TTL[1] == 0) {
 				what = "every row of its inputs"
 			}
+		case *Normalize:
+			if x.TTL == 0 {
+				what = "the row of every key"
+			}
 		case *Rank:
 			switch {
 			case x.TTL > 0 || len(x.Keys) == 0 && ChangelogOf(x.Input).By == nil:

@@ -24,6 +24,8 @@ func upsertKeys(n Node) [][]int {
 		if n.Window == nil {
 			return [][]int{n.Keys}
 		}
+	case *Normalize:
+		return [][]int{n.Keys}
 	case *Rank:
 		return rankKeys(n)
 	case *Join:

@@ -111,7 +111,7 @@ func fileSpec() *connector.Spec {
 }
 
 func upsertSpec() *connector.Spec {
-	return &connector.Spec{Name: "upsert", Sink: true, Changelog: connector.Upsert}
+	return &connector.Spec{Name: "upsert", Source: true, Sink: true, Changelog: connector.Upsert, SourceChangelog: connector.Upsert}
 }
 
 func printSpec(name string) *connector.Spec {

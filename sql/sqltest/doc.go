@@ -5,7 +5,7 @@
 //	given       source: rows that a test puts in (Given)
 //	log         source and sink, insert only; json, with metadata
 //	filesystem  source (bounded) and sink with table partitions
-//	upsert      sink that takes updates by primary key
+//	upsert      takes and gives updates by primary key
 //	datagen     source without an end
 //	print, blackhole  sinks that take every kind of row
 //
