@@ -25,6 +25,7 @@ import (
 type source struct {
 	table  *connector.Table
 	layout *keyvalue.Layout
+	upsert bool // read from the earliest record on
 	policy format.Policy
 	zone   recordmeta.Zone
 	opts   []kgo.Opt
@@ -86,7 +87,7 @@ func (c *Connector) prepare(t *connector.Table) (*source, error) {
 	if err := recordmeta.Check(t); err != nil {
 		return nil, err
 	}
-	s := &source{table: t, layout: l, policy: policy, zone: recordmeta.Zone{Location: t.Zone}, patience: deletedAfter}
+	s := &source{table: t, layout: l, upsert: c.upsert, policy: policy, zone: recordmeta.Zone{Location: t.Zone}, patience: deletedAfter}
 	if s.opts, err = clientOptions(t.Options); err != nil {
 		return nil, fmt.Errorf("table %s: %w", t.Name, err)
 	}
@@ -246,9 +247,13 @@ func (s *source) committed(ctx context.Context) (map[int32]kadm.Offset, error) {
 // Start implements connector.Source.
 func (s *source) Start(ctx context.Context, parts []connector.Partition) ([]connector.Position, error) {
 	v := s.table.Options
-	specific, err := scanrange.ParseOffsets(v.String("scan.startup.specific-offsets"))
-	if err != nil {
-		return nil, err
+	mode := s.startMode()
+	var specific map[int32]int64
+	var err error
+	if mode == scanrange.Specific {
+		if specific, err = scanrange.ParseOffsets(v.String("scan.startup.specific-offsets")); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.sameTopic(ctx, parts); err != nil {
 		return nil, err
@@ -257,7 +262,6 @@ func (s *source) Start(ctx context.Context, parts []connector.Partition) ([]conn
 	if err != nil {
 		return nil, err
 	}
-	mode := s.startMode()
 	var committed map[int32]kadm.Offset
 	var after kadm.ListedOffsets
 	switch mode {
@@ -326,10 +330,10 @@ func (s *source) reset(p connector.Partition, first, last int64) (int64, error) 
 
 // startMode says where reading starts; upsert tables have no option for it.
 func (s *source) startMode() string {
-	if mode := s.table.Options.String("scan.startup.mode"); mode != "" {
-		return mode
+	if s.upsert {
+		return scanrange.Earliest
 	}
-	return scanrange.Earliest
+	return s.table.Options.String("scan.startup.mode")
 }
 
 // ExplainStart implements connector.StartExplainer.

@@ -194,15 +194,15 @@ func validate(v connector.Values, formats []format.Format) error {
 	if err := scanrange.Check(v); err != nil {
 		return err
 	}
-	if err := validateGroup(v); err != nil {
+	if err := validateGroup(v, "scan.startup.mode", "scan.bounded.mode"); err != nil {
 		return err
 	}
 	return validateSecurity(v)
 }
 
 // validateGroup finds a mode that goes by the offsets of a group that is not named.
-func validateGroup(v connector.Values) error {
-	for _, key := range []string{"scan.startup.mode", "scan.bounded.mode"} {
+func validateGroup(v connector.Values, modes ...string) error {
+	for _, key := range modes {
 		if v.Has(key) && v.String(key) == scanrange.Group && !v.Has("properties.group.id") {
 			return &connector.OptionError{Key: key, OnValue: true, Message: "mode group-offsets needs 'properties.group.id'"}
 		}

@@ -55,10 +55,10 @@ and is not read in batch mode. With connector ` + "`kafka`" + ` the same records
 			if err := keyvalue.Validate(v, u.c.formats, true); err != nil {
 				return err
 			}
-			if err := scanrange.Check(v); err != nil {
+			if err := scanrange.CheckEnd(v); err != nil {
 				return err
 			}
-			if err := validateGroup(v); err != nil {
+			if err := validateGroup(v, "scan.bounded.mode"); err != nil {
 				return err
 			}
 			return validateSecurity(v)

@@ -57,7 +57,7 @@ func r(key, value string) rec { return rec{[]byte(key), []byte(value)} }
 // decoded are the rows of records, with the notes behind them.
 func decoded(t *testing.T, tab *connector.Table, columns []int, records ...rec) []string {
 	t.Helper()
-	l, err := New(tab, formats, false)
+	l, err := New(tab, formats, len(tab.PrimaryKey) > 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +90,9 @@ func decoded(t *testing.T, tab *connector.Table, columns []int, records ...rec) 
 			var cells []string
 			for c := range b.Cols {
 				cells = append(cells, cell(&b.Cols[c], i))
+			}
+			if b.Kinds != nil {
+				cells[0] = b.Kinds[i].String() + " " + cells[0]
 			}
 			out = append(out, strings.Join(cells, "|"))
 		}
@@ -263,5 +266,31 @@ func TestWrongOptions(t *testing.T) {
 	}
 	if err == nil || !strings.Contains(err.Error(), "format raw holds one column, not 2") {
 		t.Errorf("two columns in a raw key: %v", err)
+	}
+}
+
+// Newest rows: a record without a value is a deletion, of which the key alone is known,
+// wherever the key's columns are read from otherwise.
+func TestUpserts(t *testing.T) {
+	for include, values := range map[string][]string{
+		"ALL":        {`{"k_id":1,"k_region":"eu","note":"a"}`, `{"k_id":3,"k_region":"us","note":"b"}`},
+		"EXCEPT_KEY": {`{"note":"a"}`, `{"note":"b"}`},
+	} {
+		tab := table(t, true, "key.format", "json", "value.format", "json", "value.fields-include", include)
+		tab.PrimaryKey = []int{0, 1}
+		for _, i := range tab.PrimaryKey {
+			tab.Columns[i].Type = tab.Columns[i].Type.NotNull()
+		}
+		have := decoded(t, tab, everything, r(`{"k_id":1,"k_region":"eu"}`, values[0]), rec{[]byte(`{"k_id":2,"k_region":"eu"}`), nil},
+			rec{nil, []byte(values[0])}, rec{nil, nil}, rec{[]byte(`{"k_id":`), nil}, rec{[]byte(`{"k_id":"x","k_region":"eu"}`), nil}, r(`{"k_id":3,"k_region":"us"}`, values[1]))
+		want := []string{"+U 1|eu|77|a", "-D 2|eu|77|NULL", "-D type_mismatch|eu|77|NULL", "+U 3|us|77|b",
+			"2 key_null the record has no key", "3 key_null the record has no key", "4 malformed_record the key: "}
+		same := len(have) == len(want)
+		for i := range want {
+			same = same && strings.HasPrefix(have[i], want[i])
+		}
+		if !same {
+			t.Errorf("%s: rows\n%s\nwant\n%s", include, strings.Join(have, "\n"), strings.Join(want, "\n"))
+		}
 	}
 }

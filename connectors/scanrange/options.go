@@ -51,25 +51,38 @@ func ParseOffsets(s string) (map[int32]int64, error) {
 
 // Check finds options of start and end that contradict each other.
 func Check(v connector.Values) error {
-	for _, x := range []struct{ key, mode, value string }{
-		{"scan.startup.timestamp-millis", "scan.startup.mode", Timestamp},
-		{"scan.startup.specific-offsets", "scan.startup.mode", Specific},
-		{"scan.bounded.timestamp-millis", "scan.bounded.mode", Timestamp},
-		{"scan.bounded.specific-offsets", "scan.bounded.mode", Specific},
-	} {
-		uses := v.String(x.mode) == x.value
-		if v.Has(x.key) && !uses {
-			return &connector.OptionError{Key: x.key, Message: fmt.Sprintf("%q has no effect without %q = '%s'", x.key, x.mode, x.value)}
-		}
-		if uses && !v.Has(x.key) {
-			return &connector.OptionError{Key: x.mode, OnValue: true, Message: fmt.Sprintf("%q = '%s' needs %q", x.mode, x.value, x.key)}
-		}
+	if err := checkMode(v, "scan.startup."); err != nil {
+		return err
+	}
+	if err := CheckEnd(v); err != nil {
+		return err
 	}
 	if v.String("scan.startup.mode") == Timestamp && v.String("scan.bounded.mode") == Timestamp &&
 		v.Int("scan.bounded.timestamp-millis") < v.Int("scan.startup.timestamp-millis") {
 		return &connector.OptionError{Key: "scan.bounded.timestamp-millis", OnValue: true, Message: `"scan.bounded.timestamp-millis" lies before "scan.startup.timestamp-millis": reading would end before it starts`}
 	}
 	return offsetsInOrder(v)
+}
+
+// CheckEnd is Check of the options of the end alone, for tables that have no others.
+func CheckEnd(v connector.Values) error { return checkMode(v, "scan.bounded.") }
+
+// checkMode finds values that the mode does not use, and uses that have no value.
+func checkMode(v connector.Values, prefix string) error {
+	mode := prefix + "mode"
+	for _, x := range []struct{ key, value string }{
+		{prefix + "timestamp-millis", Timestamp},
+		{prefix + "specific-offsets", Specific},
+	} {
+		uses := v.String(mode) == x.value
+		if v.Has(x.key) && !uses {
+			return &connector.OptionError{Key: x.key, Message: fmt.Sprintf("%q has no effect without %q = '%s'", x.key, mode, x.value)}
+		}
+		if uses && !v.Has(x.key) {
+			return &connector.OptionError{Key: mode, OnValue: true, Message: fmt.Sprintf("%q = '%s' needs %q", mode, x.value, x.key)}
+		}
+	}
+	return nil
 }
 
 // offsetsInOrder refuses a partition whose end lies before its start.

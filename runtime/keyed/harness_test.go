@@ -127,6 +127,8 @@ type scenario struct {
 	// every is after how many hand-overs, on average, a checkpoint is taken; 0: each.
 	every int
 	opts  Options
+	// kindOf says what a row does to its table; nil: all are new.
+	kindOf func(event) batch.Kind
 	// hold: the lanes do not say that their partitions have ended, and the stages
 	// are stopped when they have handed over.
 	hold bool
@@ -365,6 +367,11 @@ func (l *simLane) next() *lane.Handover {
 		h.Moved = append(h.Moved, lane.Moved{Partition: int32(i), Watermark: c.Watermark, Cursor: c})
 	}
 	fill(b, events)
+	if l.s.kindOf != nil {
+		for _, e := range events {
+			b.Kinds = append(b.Kinds, l.s.kindOf(e))
+		}
+	}
 	if l.s.job.Batch {
 		b.Watermark = nil
 	}
