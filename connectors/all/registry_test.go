@@ -41,7 +41,7 @@ func TestBuiltIns(t *testing.T) {
 		"nexmark":      {source: true},
 		"print":        {sink: true},
 		"redis":        {sink: true},
-		"upsert-kafka": {sink: true},
+		"upsert-kafka": {source: true, sink: true},
 	}
 	if got := r.Names(); len(got) != len(want) {
 		t.Errorf("registered: %v", got)
