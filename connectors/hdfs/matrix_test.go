@@ -145,7 +145,7 @@ func TestDataNodeHangsInTheMiddleOfAFile(t *testing.T) {
 	c := bigCycle(t, url(newDir()), func() {
 		dn.Pause()
 		goOn = time.AfterFunc(3*time.Second, dn.Resume)
-	}, "hdfs.rpc-timeout", "1 s")
+	}, "hdfs.rpc-timeout", "1 s", "hdfs.retry-timeout", "5 min")
 	t.Cleanup(dn.Resume)
 	began := time.Now()
 	if err := c.once(nil); err != nil {

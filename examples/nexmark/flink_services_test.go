@@ -59,7 +59,11 @@ func TestStoredAnswersAreFlinks(t *testing.T) {
 		if !renew && stored[name].hash != a.hash {
 			t.Errorf("%s: %d rows, stored are %d", name, a.rows, stored[name].rows)
 		}
-		w.compare(t, n, rows)
+		// Flink's windows of processing time would end after the last event: it has no
+		// rows of q12, and TestAnswers counts ours by bidder.
+		if n != 12 {
+			w.compare(t, n, rows)
+		}
 	}
 	if renew {
 		if err := os.WriteFile(answersPath, []byte(b.String()), 0o644); err != nil {
