@@ -53,6 +53,13 @@ func (f *Faulty) Operations() int {
 	return f.ops
 }
 
+// Recount counts from 0 again: what came before was the world's own beginning.
+func (f *Faulty) Recount() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ops = 0
+}
+
 // FailAt implements FaultWorld.
 func (f *Faulty) FailAt(op int) {
 	f.mu.Lock()

@@ -110,7 +110,7 @@ func TestUnsyncedDirectory(t *testing.T) {
 	}
 }
 
-// TestSweep: leftovers of fenced attempts go, pending artefacts stay.
+// TestSettled: leftovers of fenced attempts go, pending artefacts stay.
 func TestSettled(t *testing.T) {
 	mem := vfs.NewMem()
 	c := newConnector(mem)

@@ -3,8 +3,6 @@ package logtopic
 import (
 	"context"
 	"slices"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,25 +18,18 @@ type suiteWorld struct {
 	mem  *vfs.MemFS
 	with []string
 	log  *logWorld
-
-	mu      sync.Mutex
-	ops     int
-	fail    int
-	crash   int
-	crashed bool
+	*conntest.Faulty
 }
 
 const suiteTopic = "suite"
 
 func openSuite(t testing.TB, mem *vfs.MemFS, with []string) *suiteWorld {
-	w := &suiteWorld{t: t, mem: mem, with: with, fail: -1, crash: -1}
+	w := &suiteWorld{t: t, mem: mem, with: with, Faulty: conntest.NewFaulty()}
 	w.log = openWorld(t, vfs.NewFault(mem, w), func(o *topiclog.Options) { o.MarkDelay = time.Hour })
 	if _, err := w.log.store.Topic(suiteTopic); err != nil {
 		w.log.topic(suiteTopic, 2, nil)
 	}
-	w.mu.Lock()
-	w.ops = 0
-	w.mu.Unlock()
+	w.Recount()
 	return w
 }
 
@@ -47,30 +38,10 @@ func (w *suiteWorld) Inject(op vfs.Op) error {
 	if op.Kind&(vfs.OpWrite|vfs.OpSync) == 0 {
 		return nil
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	n := w.ops
-	w.ops++
-	w.crashed = w.crashed || n == w.crash
-	if w.crashed || n == w.fail {
-		return syscall.EIO
-	}
-	return nil
-}
-
-func (w *suiteWorld) set(f func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	f()
+	return w.Step()
 }
 
 func (w *suiteWorld) Shared() {}
-func (w *suiteWorld) Operations() (n int) {
-	w.set(func() { n = w.ops })
-	return n
-}
-func (w *suiteWorld) FailAt(op int)  { w.set(func() { w.fail = op }) }
-func (w *suiteWorld) CrashAt(op int) { w.set(func() { w.crash = op }) }
 
 func (w *suiteWorld) AfterCrash(seed uint64) conntest.FaultWorld {
 	return openSuite(w.t, w.mem.CrashClone(conntest.PowerCut(seed)), w.with)

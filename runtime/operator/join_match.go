@@ -127,7 +127,15 @@ func (m *matching) flush() error {
 			m.decide(k, truthAt(&m.cond.out[0], k))
 		}
 	}
-	if !givesPairs || len(m.pass) == 0 {
+	if !givesPairs {
+		return nil
+	}
+	return m.emitPassed()
+}
+
+// emitPassed gives the pairs that the condition let through.
+func (m *matching) emitPassed() error {
+	if len(m.pass) == 0 {
 		return nil
 	}
 	m.pairs.Schema = m.out

@@ -157,9 +157,8 @@ func (*Normalize) Advance(*expr.Context, int64, *Results) error { return nil }
 // Save implements Keyed: the rows, then their ages.
 func (n *Normalize) Save() []byte {
 	n.tidy()
-	all := make(batch.Sel, len(n.row))
-	copy(all, n.row)
-	return n.ages.save(n.rows.save(nil, all), all)
+	kept := all(len(n.row))
+	return n.ages.save(n.rows.save(nil, kept), kept)
 }
 
 // Load implements Keyed.

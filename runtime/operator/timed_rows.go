@@ -109,17 +109,10 @@ func (m *matching) emitPairs(left, right []bool) error {
 		return nil
 	}
 	defer func() { m.li, m.ri = m.li[:0], m.ri[:0] }()
-	m.pairUp()
+	m.truths()
 	m.pass = m.pass[:0]
-	if m.cond.prog != nil {
-		m.cond.prog.Eval(m.ctx, &m.pairs, nil, m.cond.out)
-	}
 	for k := range m.li {
-		x := truthTrue
-		if m.cond.prog != nil {
-			x = truthAt(&m.cond.out[0], k)
-		}
-		switch x {
+		switch m.truthOf(k) {
 		case truthError:
 			// The pair is dead, not without a match: nothing is padded for it.
 			e := *m.cond.out[0].Err(k)
@@ -132,13 +125,5 @@ func (m *matching) emitPairs(left, right []bool) error {
 		}
 		left[m.li[k]], right[m.ri[k]] = true, true
 	}
-	if len(m.pass) == 0 {
-		return nil
-	}
-	m.pairs.Schema = m.out
-	if len(m.pass) == len(m.li) {
-		return m.res.Emit(&m.pairs)
-	}
-	m.result.Take(&m.pairs, m.pass)
-	return m.res.Emit(&m.result)
+	return m.emitPassed()
 }

@@ -75,27 +75,31 @@ type bufferPool struct {
 	poison bool
 }
 
-// pooledSize is the size of the buffer that take gives for n bytes.
-func pooledSize(n int) int {
+// sizeClass is the smallest class of pooled buffers that has room for n bytes; ok is
+// false if none has.
+func sizeClass(n int) (class, size int, ok bool) {
 	for bits := minBufferBits; bits <= maxBufferBits; bits++ {
-		if n <= bufferSize(bits) {
-			return bufferSize(bits)
+		if size := bufferSize(bits); n <= size {
+			return bits - minBufferBits, size, true
 		}
 	}
-	return n
+	return 0, n, false
+}
+
+// pooledSize is the size of the buffer that take gives for n bytes.
+func pooledSize(n int) int {
+	_, size, _ := sizeClass(n)
+	return size
 }
 
 func (p *bufferPool) take(n int) *readBuffer {
-	for bits := minBufferBits; bits <= maxBufferBits; bits++ {
-		if n > bufferSize(bits) {
-			continue
-		}
-		if b, ok := p.pools[bits-minBufferBits].Get().(*readBuffer); ok {
+	class, size, ok := sizeClass(n)
+	if ok {
+		if b, ok := p.pools[class].Get().(*readBuffer); ok {
 			return b
 		}
-		return &readBuffer{b: make([]byte, bufferSize(bits)), pool: p}
 	}
-	return &readBuffer{b: make([]byte, n), pool: p}
+	return &readBuffer{b: make([]byte, size), pool: p}
 }
 
 func (p *bufferPool) put(r *readBuffer) {
@@ -104,10 +108,7 @@ func (p *bufferPool) put(r *readBuffer) {
 			r.b[i] = 0xdb
 		}
 	}
-	for bits := minBufferBits; bits <= maxBufferBits; bits++ {
-		if len(r.b) == bufferSize(bits) {
-			p.pools[bits-minBufferBits].Put(r)
-			return
-		}
+	if class, size, ok := sizeClass(len(r.b)); ok && size == len(r.b) {
+		p.pools[class].Put(r)
 	}
 }

@@ -42,40 +42,28 @@ func (d *directFile) open(of *os.File, flag int) *os.File {
 // writeAt writes what can be written without the page cache and returns how
 // much that was; the rest, perhaps all, is for an ordinary write.
 func (d *directFile) writeAt(of *os.File, p []byte, off int64) (int, error) {
-	f := d.open(of, os.O_WRONLY)
-	n := 0
-	for f != nil && n < len(p) {
-		m, err := unix.Pwrite(int(f.Fd()), p[n:], off+int64(n))
-		switch {
-		case err == unix.EINTR:
-			continue
-		case errors.Is(err, unix.EINVAL):
-			// The filesystem wants other bounds, or the disk was full in the
-			// middle of a block: the ordinary write will tell.
-			return n, nil
-		case err != nil:
-			return n, err
-		}
-		n += max(m, 0)
-		if m == 0 || n%DirectAlign != 0 {
-			break
-		}
-	}
-	return n, nil
+	return transfer(d.open(of, os.O_WRONLY), unix.Pwrite, p, off)
 }
 
 // readAt reads what can be read without the page cache and returns how much that
 // was; the rest, or the end of the file, is for an ordinary read.
 func (d *directFile) readAt(of *os.File, p []byte, off int64) (int, error) {
-	f := d.open(of, os.O_RDONLY)
+	return transfer(d.open(of, os.O_RDONLY), unix.Pread, p, off)
+}
+
+// transfer moves what can be moved by a descriptor that bypasses the page cache,
+// nothing if there is none.
+func transfer(f *os.File, move func(fd int, p []byte, off int64) (int, error), p []byte, off int64) (int, error) {
 	n := 0
 	for f != nil && n < len(p) {
-		m, err := unix.Pread(int(f.Fd()), p[n:], off+int64(n))
+		m, err := move(int(f.Fd()), p[n:], off+int64(n))
 		switch {
 		case err == unix.EINTR:
 			continue
 		case errors.Is(err, unix.EINVAL):
-			return n, nil // the filesystem wants other bounds
+			// The filesystem wants other bounds, or the disk was full in the
+			// middle of a block: the ordinary operation will tell.
+			return n, nil
 		case err != nil:
 			return n, err
 		}
