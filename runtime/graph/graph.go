@@ -174,8 +174,26 @@ type WindowAggregate struct {
 	Aggregates []Aggregate
 	// Lateness is how long, in ms, after its end a window still takes rows.
 	Lateness int64
+	Firing   Firing
 	Late     LateRows
 }
+
+// Firing is when a window gives rows other than once, when it is over and no row can
+// come any more. A row that it has given is then taken back (-U) before the next one
+// of its key (+U).
+type Firing struct {
+	// Early: rows go out before the window's end, EarlyDelay ms after they changed at
+	// most, by the clock; 0: with each batch of input. At the end all are out.
+	Early      bool
+	EarlyDelay int64
+	// Late: the window gives its rows at its end, not when the lateness is over, and
+	// again LateDelay ms after late rows at most.
+	Late      bool
+	LateDelay int64
+}
+
+// On reports windows that give rows more than once.
+func (f Firing) On() bool { return f.Early || f.Late }
 
 // HoldMillis is how long after a window's end its rows can still come, so that
 // results are held back. Of Session it is the lateness and the gap: a row is

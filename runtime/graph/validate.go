@@ -285,6 +285,9 @@ func (v *validator) windowAggregate(op *WindowAggregate) error {
 	if w := op.Window; w.Processing && (w.Kind == Given || op.Lateness != 0 || in.Fields[op.Time].Type.Kind != types.TimestampLTZ) {
 		return v.fault("processing time divides TIMESTAMP_LTZ, without lateness")
 	}
+	if f := op.Firing; f.On() && (op.Window.Kind == Session || f.EarlyDelay < 0 || f.LateDelay < 0 || f.Late && op.Lateness <= 0) {
+		return v.fault("early and late rows are not of sessions, late ones need a lateness, delays are no less than 0")
+	}
 	for i := range op.Aggregates {
 		a := &op.Aggregates[i]
 		if len(a.Args) != len(a.Bound.Params) {

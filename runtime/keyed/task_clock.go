@@ -17,6 +17,8 @@ import (
 // once, in one window.
 type taskClock struct {
 	ops []*clockedOp
+	// timed are operators of either time that also give rows by the clock.
+	timed []timedOp
 	// now in ms. It never goes back, also behind a restart, where the system's does:
 	// a window that has ended stays so.
 	now   int64
@@ -33,8 +35,16 @@ type clockedOp struct {
 	view operator.AtTime
 }
 
+type timedOp struct {
+	node graph.NodeID
+	op   operator.Timed
+}
+
 // add takes an operator that goes by the clock; others are left alone.
 func (c *taskClock) add(id graph.NodeID, op graph.Op, k operator.Keyed) {
+	if t, ok := k.(operator.Timed); ok {
+		c.timed = append(c.timed, timedOp{id, t})
+	}
 	w, ok := op.(*graph.WindowAggregate)
 	if !ok || !w.Window.Processing {
 		return
@@ -73,13 +83,19 @@ func (c *taskClock) due() (at int64, ok bool) {
 			at, ok = x, true
 		}
 	}
+	for _, o := range c.timed {
+		if x, some := o.op.NextFiring(); some && (!ok || x < at) {
+			at, ok = x, true
+		}
+	}
 	return at, ok
 }
 
-// advanceByClock ends the windows whose time is over, before a message meets them.
+// advanceByClock ends the windows whose time is over, and gives what is due by the
+// clock, before a message meets them.
 func (t *task) advanceByClock() error {
 	c := &t.clocked
-	if len(c.ops) == 0 {
+	if len(c.ops)+len(c.timed) == 0 {
 		return nil
 	}
 	c.now = max(c.now, t.ectx.Now/1000)
@@ -90,6 +106,15 @@ func (t *task) advanceByClock() error {
 		// Results are there without input: the next checkpoint has something to say.
 		t.r.stirred.Store(true)
 		if err := o.op.Advance(t.ectx, c.now-1, t.results[o.node]); err != nil {
+			return err
+		}
+	}
+	for _, o := range c.timed {
+		if at, ok := o.op.NextFiring(); !ok || at > c.now {
+			continue
+		}
+		t.r.stirred.Store(true)
+		if err := o.op.Fire(c.now, t.results[o.node]); err != nil {
 			return err
 		}
 	}

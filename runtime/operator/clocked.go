@@ -51,6 +51,16 @@ func (a *SessionAggregate) Due() (at int64, ok bool) {
 // Fired implements Clocked.
 func (a *SessionAggregate) Fired() int64 { return a.sessions.fired }
 
+// Timed is an operator that gives rows by the clock of its task, between watermarks.
+type Timed interface {
+	Keyed
+	// NextFiring is the instant, in ms, at which Fire has something to give; ok is
+	// false while there is nothing.
+	NextFiring() (at int64, ok bool)
+	// Fire gives what is to go out up to an instant.
+	Fire(now int64, out *Results) error
+}
+
 // AtTime is a batch with another time in one of its columns, in ms and for all rows,
 // and without watermarks: nothing is late for the clock.
 type AtTime struct {

@@ -13,8 +13,7 @@ type changes struct {
 	touched []int32 // groups that were there before
 	seen    batch.Bitmap
 	was, is batch.Batch
-	out     batch.Batch
-	kinds   []batch.Kind
+	changeRows
 }
 
 // before notes the rows of the groups that are about to change; old is the number
@@ -51,19 +50,19 @@ func (c *changes) rows(g *GroupAggregate, groups []int32, b *batch.Batch) {
 // emit gives the changes.
 func (c *changes) emit(g *GroupAggregate, old int, out *Results) error {
 	c.rows(g, c.touched, &c.is)
-	c.start(g)
+	c.start(g.schema)
 	for i, slot := range c.touched {
 		switch {
 		case g.vanished(slot):
 			c.add(&c.was, i, batch.Delete)
 			g.forget(slot)
-		case g.ages.on() && len(g.aggs.calls) > 0 || !c.same(g, i):
+		case g.ages.on() && len(g.aggs.calls) > 0 || !sameRow(&c.was, &c.is, i, len(g.op.Keys)):
 			// With a time to live unchanged rows go on, too: they keep what is behind
 			// them alive.
 			c.add(&c.was, i, batch.UpdateBefore)
 			c.add(&c.is, i, batch.UpdateAfter)
 		}
-		if err := c.flush(g, out, false); err != nil {
+		if err := c.flush(out, false); err != nil {
 			return err
 		}
 	}
@@ -79,58 +78,9 @@ func (c *changes) emit(g *GroupAggregate, old int, out *Results) error {
 	g.done = g.done || g.global && len(g.groups) > 0 // the end says nothing more
 	for i := range g.groups {
 		c.add(&c.is, i, batch.Insert)
-		if err := c.flush(g, out, false); err != nil {
+		if err := c.flush(out, false); err != nil {
 			return err
 		}
 	}
-	return c.flush(g, out, true)
-}
-
-// same reports a group whose row the batch has not changed.
-func (c *changes) same(g *GroupAggregate, i int) bool {
-	for k := len(g.op.Keys); k < len(c.is.Cols); k++ {
-		was, is := &c.was.Cols[k], &c.is.Cols[k]
-		if (was.DeepErr(i) != nil) != (is.DeepErr(i) != nil) || was.IsNull(i) != is.IsNull(i) {
-			return false
-		}
-		if !was.IsNull(i) && !batch.ValueEqual(was, i, is, i) {
-			return false
-		}
-	}
-	return true
-}
-
-func (c *changes) start(g *GroupAggregate) {
-	c.out.Reset(g.schema)
-	for i := range c.out.Cols {
-		c.out.Cols[i].Reset(g.schema.Fields[i].Type, 0)
-	}
-	c.kinds = c.kinds[:0]
-}
-
-func (c *changes) add(from *batch.Batch, row int, kind batch.Kind) {
-	for i := range c.out.Cols {
-		c.out.Cols[i].Append(&from.Cols[i], row)
-	}
-	c.out.Len++
-	c.kinds = append(c.kinds, kind)
-}
-
-// flush gives what has gathered, when it is enough or the last. Rows that are all
-// new have no kinds.
-func (c *changes) flush(g *GroupAggregate, out *Results, last bool) error {
-	if c.out.Len == 0 || !last && c.out.Len < emitRows {
-		return nil
-	}
-	for i := range c.out.Cols {
-		c.out.Cols[i].PadOffsets()
-	}
-	if slices.ContainsFunc(c.kinds, func(k batch.Kind) bool { return k != batch.Insert }) {
-		c.out.Kinds = c.kinds
-	}
-	if err := out.Emit(&c.out); err != nil {
-		return err
-	}
-	c.start(g)
-	return nil
+	return c.flush(out, true)
 }

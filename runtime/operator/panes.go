@@ -35,11 +35,13 @@ type panes struct {
 	make     func() *aggTable
 	last     *pane
 	sels     []paneRows
+	spans    []Span
 }
 
 type pane struct {
 	Span
 	*aggTable
+	shown *shownRows // where rows go out more than once
 }
 
 type paneRows struct {
@@ -61,7 +63,7 @@ func (p *panes) of(s Span) (*pane, error) {
 		if watermark.Late(p.fired, s.EndTime, p.lateness) {
 			return nil, &FiredError{s.EndTime, p.fired}
 		}
-		p.open = slices.Insert(p.open, at, &pane{s, p.make()})
+		p.open = slices.Insert(p.open, at, &pane{Span: s, aggTable: p.make()})
 	}
 	p.last = p.open[at]
 	return p.last, nil
@@ -113,6 +115,27 @@ func (p *panes) splitGiven(ws *Windows, b *batch.Batch, sel batch.Sel) ([]paneRo
 			return nil, err
 		}
 		k = p.put(k, pn, row)
+	}
+	return p.sels, nil
+}
+
+// splitAll divides rows by all their windows that take them. time has no NULL and no
+// error in sel.
+func (p *panes) splitAll(ws *Windows, b *batch.Batch, time int, sel batch.Sel) ([]paneRows, error) {
+	p.sels = p.sels[:0]
+	k := -1
+	for _, row := range sel {
+		p.spans = ws.All(p.spans[:0], timeOf(&b.Cols[time], row))
+		for _, s := range p.spans {
+			if refuses(b, row, s.EndTime, p.lateness) {
+				continue
+			}
+			pn, err := p.of(s)
+			if err != nil {
+				return nil, err
+			}
+			k = p.put(k, pn, row)
+		}
 	}
 	return p.sels, nil
 }
@@ -181,6 +204,12 @@ func (p *panes) save(dst []byte) []byte {
 	return dst
 }
 
+// restored lets go of the panes that have no keys of the task.
+func (p *panes) restored() {
+	p.open = slices.DeleteFunc(p.open, func(x *pane) bool { return x.keys.Len() == 0 })
+	p.last = nil
+}
+
 func (p *panes) load(r *state.Reader, groups state.Range, to, branches []int) error {
 	p.fired = max(p.fired, r.Varint())
 	for range r.Count() {
@@ -199,8 +228,7 @@ func (p *panes) load(r *state.Reader, groups state.Range, to, branches []int) er
 	if r.Rest() > 0 {
 		return state.ErrCorrupt
 	}
-	p.open = slices.DeleteFunc(p.open, func(x *pane) bool { return x.keys.Len() == 0 })
-	p.last = nil
+	p.restored()
 	return r.Err()
 }
 

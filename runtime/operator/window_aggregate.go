@@ -27,10 +27,12 @@ type WindowAggregate struct {
 
 // NewAggregateOver makes a subtask for any kind of windows, with no state.
 func NewAggregateOver(op *graph.WindowAggregate, in, out *batch.Schema) (Keyed, error) {
-	switch op.Window.Kind {
-	case graph.Hop, graph.Cumulate:
+	switch {
+	case op.Firing.On():
+		return NewWindowChanges(op, in, out)
+	case op.Window.Kind == graph.Hop || op.Window.Kind == graph.Cumulate:
 		return NewSliceAggregate(op, in, out)
-	case graph.Session:
+	case op.Window.Kind == graph.Session:
 		return NewSessionAggregate(op, in, out)
 	}
 	return NewWindowAggregate(op, in, out)

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -61,6 +62,8 @@ func textSetting(key, doc string) Setting {
 
 func later(s Setting) Setting { s.Later = true; return s }
 
+func planner(s Setting) Setting { s.Scope = Planner; return s }
+
 // Known are the settings, in the order of the docs.
 func Known() []Setting {
 	return []Setting{
@@ -76,11 +79,11 @@ func Known() []Setting {
 		later(enumSetting("lane.quarantine-watermark", "hold", JobWide, "Whether a quarantined lane holds windows back.", "hold", "idle")),
 		{Scope: JobWide, Option: connector.Option{Key: "window.late-rows", Type: connector.OptString, Default: "dead-letter",
 			Doc: "What becomes of late rows: dead-letter, drop, or the name of a table."}},
-		later(boolSetting("table.exec.emit.early-fire.enabled", "false", "Results of windows before they end, which only a table that takes changes could hold.", JobWide)),
-		later(durationSetting("table.exec.emit.early-fire.delay", "0 s", "How often.")),
-		later(boolSetting("table.exec.emit.late-fire.enabled", "false", "Results of windows once more with late rows.", JobWide)),
-		later(durationSetting("table.exec.emit.late-fire.delay", "0 s", "How often.")),
-		later(durationSetting("table.exec.emit.allow-lateness", "0 s", "How long a window takes rows after its end.")),
+		boolSetting("table.exec.emit.early-fire.enabled", "false", "Windows give rows before they end, which are taken back when they change.", Planner),
+		planner(durationSetting("table.exec.emit.early-fire.delay", "", "How long after it changed a row goes out at most, by the clock; 0: with each batch of rows.")),
+		boolSetting("table.exec.emit.late-fire.enabled", "false", "Windows take rows after their end, and give the rows that change by them again.", Planner),
+		planner(durationSetting("table.exec.emit.late-fire.delay", "", "How long after a late row that is at most, by the clock; 0: with each batch of rows.")),
+		planner(durationSetting("table.exec.emit.allow-lateness", "", "How long a window takes rows after its end, with late firing; unset: table.exec.state.ttl.")),
 		textSetting("dead.topic", "Topic for dead letters; unset: <job>.dead."),
 		textSetting("manifest.topic", "Topic of the embedded log for messages to those who read the tables: a table partition is complete, with its files; a table has moved to its other cluster. Unset: none."),
 		intSetting("dead.max-rate", "", 1, 1<<40, "Dead rows a second, over ten seconds, above which a lane stops, before they become dead letters; other lanes go on. Unset: no limit."),
@@ -104,7 +107,7 @@ var noEffectSettings = []string{
 	"execution.checkpointing.timeout", "execution.checkpointing.min-pause", "execution.checkpointing.tolerable-failed-checkpoints",
 	"restart-strategy.", "restart-strategy", "execution.checkpointing.externalized-checkpoint-retention", "execution.checkpointing.local-backup.",
 	"execution.checkpointing.file-merging.", "execution.buffer-timeout.", "execution.batch.", "execution.target", "execution.attached",
-	"table.optimizer.", "table.exec.mini-batch.", "table.exec.resource.", "table.exec.async-lookup.", "table.exec.spill-compression.",
+	"table.optimizer.", "table.exec.resource.", "table.exec.async-lookup.", "table.exec.spill-compression.",
 	"table.exec.operator-fusion-codegen.", "table.exec.hive.", "table.exec.sort.", "table.exec.window-agg.",
 	"table.exec.sink.type-length-enforcer", "table.exec.sink.keyed-shuffle", "table.exec.sink.upsert-materialize",
 	"table.exec.sink.rowtime-inserter", "table.exec.legacy-", "table.exec.source.cdc-events-duplicate", "table.exec.uid.",
@@ -116,7 +119,13 @@ var noEffectSettings = []string{
 	"slotmanager.", "slot.request.timeout", "parquet.", "table.exec.deduplicate.", "table.exec.rank.", "table.exec.simplify-operator-name-enabled",
 }
 
+// miniBatchSettings have no effect because there is nothing left to gather.
+var miniBatchSettings = []string{"table.exec.mini-batch.enabled", "table.exec.mini-batch.allow-latency", "table.exec.mini-batch.size"}
+
 func noEffectSetting(key string) bool {
+	if slices.Contains(miniBatchSettings, key) {
+		return true
+	}
 	for _, k := range noEffectSettings {
 		if key == k || (strings.HasSuffix(k, ".") || strings.HasSuffix(k, "-")) && strings.HasPrefix(key, k) {
 			return true
@@ -173,11 +182,15 @@ func (s *Settings) Set(key, value *syntax.StringLit, diags *diag.List) {
 	k, ok := s.find(key.Value)
 	switch {
 	case !ok && noEffectSetting(key.Value):
-		diags.Warnf(diag.CodeNoEffect, key.Span(), "%q has no effect here", key.Value)
+		d := diag.Warnf(diag.CodeNoEffect, key.Span(), "%q has no effect here", key.Value)
+		if slices.Contains(miniBatchSettings, key.Value) {
+			d.WithHelp("aggregates, joins and Top-N always take rows by the batch, and say once what a batch changes; a batch is what comes within 200 ms, at most")
+		}
+		diags.Add(d)
 		return
 	case !ok:
 		diags.Errorf(diag.CodeUnknownOption, key.Span(), "unknown setting %q", key.Value).
-			WithNearest(key.Value, s.Keys())
+			WithNearest(key.Value, append(s.Keys(), miniBatchSettings...))
 		return
 	case k.Later:
 		diags.Errorf(diag.CodeNotYet, key.Span(), "setting %q is not supported yet", key.Value)

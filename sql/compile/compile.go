@@ -151,6 +151,7 @@ func (c *compiler) applySettings() {
 	c.unit.zone = zone
 	c.binder.Batch = c.settings.Batch()
 	c.binder.StateTTL = c.settings.Duration("table.exec.state.ttl").Milliseconds()
+	c.binder.Emit = plan.EmitOf(c.settings)
 	if _, _, set := c.settings.Lookup("execution.runtime-mode"); !set && c.opts.Mode == ModeSQL {
 		c.binder.Batch = true
 	}

@@ -51,17 +51,22 @@ func (c *compiler) finish() {
 // lateRows adds the INSERTs of tables of late rows, when every table is known.
 func (c *compiler) lateRows() {
 	for _, b := range slices.Clone(c.inserts) {
-		side := catalog.LateTable(b.plan.Table.LateRows(c.settings))
-		if side == "" || c.opts.Mode == ModePreview {
-			continue
-		}
-		at := b.at
+		at, given := b.at, true
 		if o := b.plan.Table.Option("window.late-rows"); o != nil {
 			at = o.Value.Span()
 		} else if _, set, ok := c.settings.Lookup("window.late-rows"); ok {
 			at = set
+		} else {
+			given = false
 		}
 		c.binder.Batch, c.binder.Zone = b.batch, b.zone
+		if given {
+			c.binder.LintLateRows(b.plan, at)
+		}
+		side := catalog.LateTable(b.plan.Table.LateRows(c.settings))
+		if side == "" || c.opts.Mode == ModePreview {
+			continue
+		}
 		for _, ins := range c.binder.LateRows(b.plan, side, at) {
 			c.inserts = append(c.inserts, boundInsert{plan: ins, stmt: b.stmt, batch: b.batch, zone: b.zone, at: at})
 		}

@@ -57,6 +57,9 @@ func (l *lowerer) aggregate(n *plan.Aggregate, in *lowered) (*lowered, error) {
 		return l.add(op, n.Cols, l.statePath(n), ex.id), nil
 	}
 	op := &graph.WindowAggregate{Window: l.window(n.Window), Time: timeAt, Keys: keys, Aggregates: aggs, Late: l.late(l.target)}
+	if f := n.Firing; f != nil {
+		op.Firing, op.Lateness = f.Firing, f.Lateness
+	}
 	if n.Given != nil {
 		bounds, err := ordinals([]int{n.Given.Start, n.Given.End}, in)
 		if err != nil {

@@ -146,6 +146,12 @@ func (g *grouping) aggregate(s *syntax.Select) Node {
 	if !ok {
 		return nil
 	}
+	var firing *Firing
+	if w != nil {
+		if firing, ok = b.firing(w, at); !ok {
+			return nil
+		}
+	}
 	in := g.input.Columns()
 	pre := &Project{Input: g.input}
 	add := func(e expr.Expr, name string) *expr.Column {
@@ -159,7 +165,7 @@ func (g *grouping) aggregate(s *syntax.Select) Node {
 		pre.Exprs, pre.Cols = append(pre.Exprs, e), append(pre.Cols, c)
 		return c.Ref()
 	}
-	a := &Aggregate{Window: w, Updates: w == nil && !b.Batch, TTL: b.ttlOf(g.sel.plainScope.rels), Given: given, Time: timeID, Span: at, Path: b.path("aggregate")}
+	a := &Aggregate{Window: w, Updates: w == nil && !b.Batch, TTL: b.ttlOf(g.sel.plainScope.rels), Given: given, Firing: firing, Time: timeID, Span: at, Path: b.path("aggregate")}
 	for i := range g.keys {
 		k := &g.keys[i]
 		if w != nil && g.windowRole(k.e) != nil {

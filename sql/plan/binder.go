@@ -24,7 +24,9 @@ type Binder struct {
 	ReadToNow bool
 	// StateTTL is 'table.exec.state.ttl' in ms; 0: state is kept for good.
 	StateTTL int64
-	Diags    *diag.List
+	// Emit are the settings of early and late rows.
+	Emit  Emit
+	Diags *diag.List
 	// Declared are the names that the input declares, also those below the
 	// statement being bound; for messages.
 	Declared map[string]diag.Span

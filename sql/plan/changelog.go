@@ -48,7 +48,7 @@ func ChangelogOf(n Node) Changelog {
 		case in.By != nil && n.Updates:
 			// A group goes with its last row; the one without keys stays.
 			return Changelog{By: n, Deletes: len(n.Keys) > 0}
-		case n.Updates && len(n.Aggs) > 0:
+		case (n.Updates || n.Firing != nil) && len(n.Aggs) > 0:
 			return Changelog{By: n}
 		}
 		return Changelog{}
@@ -96,8 +96,12 @@ func (b *Binder) CheckChangelog(n Node) bool {
 			}
 			if !takesChanges(x) {
 				kind, _ := describe(x)
+				way := "group by window_start and window_end of TUMBLE(TABLE ..., DESCRIPTOR(ts), INTERVAL '1' HOUR): then each row comes once"
+				if a, is := c.By.(*Aggregate); is && a.Firing != nil {
+					way = waysOut(a)
+				}
 				b.notYet(spanOf(c.By), fmt.Sprintf("%s, whose rows change, below another operator (%s)", nameOfUpdate(c.By), kind)).
-					WithHelp("group by window_start and window_end of TUMBLE(TABLE ..., DESCRIPTOR(ts), INTERVAL '1' HOUR): then each row comes once").
+					WithHelp("%s", way).
 					WithHelp("where the input ends, SET 'execution.runtime-mode' = 'batch'")
 				ok = false
 				continue
@@ -167,7 +171,12 @@ func nameOfUpdate(n Node) string {
 		}
 		return "Top-N without a window"
 	case *Aggregate:
-		if len(n.Keys) == 0 {
+		switch {
+		case n.Firing != nil && n.Firing.Early:
+			return "a window that gives rows before it ends ('" + earlyFire + "')"
+		case n.Firing != nil:
+			return "a window that gives rows again when late ones come ('" + lateFire + "')"
+		case len(n.Keys) == 0:
 			return "an aggregate without a window"
 		}
 	}
@@ -202,6 +211,14 @@ func (ins *Insert) checkUpdates(b *Binder) bool {
 // waysOut is how to get rows that do not change.
 func waysOut(by Node) string {
 	switch by := by.(type) {
+	case *Aggregate:
+		if f := by.Firing; f != nil {
+			key := earlyFire
+			if !f.Early {
+				key = lateFire
+			}
+			return "RESET '" + key + "' before the statement: then each row comes once, when the window is over"
+		}
 	case *Normalize:
 		return "read the same records by a connector that takes each for a row of its own, as 'kafka' does"
 	case *Rank:

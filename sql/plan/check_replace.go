@@ -81,7 +81,7 @@ func windowBelow(ins *Insert) (w *Window, bounds []int, exprs []expr.Expr) {
 			}
 		case *Filter:
 		case *Aggregate:
-			if x.Window == nil || x.Given != nil {
+			if x.Window == nil || x.Given != nil || x.Firing != nil {
 				return nil, nil, nil
 			}
 			return x.Window, idsOf(x.Cols[len(x.Cols)-3:]), exprs

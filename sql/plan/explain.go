@@ -131,6 +131,7 @@ func describeAggregate(n *Aggregate) []string {
 		if n.Time >= 0 {
 			d = append(d, "time="+nameOf(n.Input, n.Time))
 		}
+		d = n.Firing.describe(d)
 	}
 	if n.Updates {
 		if ChangelogOf(n.Input).By != nil {

@@ -43,9 +43,10 @@ func (b *Binder) LateRows(ins *Insert, side string, at diag.Span) []*Insert {
 			switch {
 			case x.Window == nil:
 			case x.Window.Processing:
-				return // nothing is late
+				found = true
+				return // nothing is late, which LintLateRows says
 			case x.Given == nil:
-				add(x.Input, x.Time, x.Window, 0)
+				add(x.Input, x.Time, x.Window, x.lateness())
 				return
 			case !stateless(x.Input):
 			default:
@@ -78,6 +79,31 @@ func (b *Binder) LateRows(ins *Insert, side string, at diag.Span) []*Insert {
 		refuse("a table into which no window writes")
 	}
 	return out
+}
+
+// LintLateRows says that 'window.late-rows', set at at, does nothing for windows of
+// processing time where an INSERT has no others.
+func (b *Binder) LintLateRows(ins *Insert, at diag.Span) {
+	var clock, event bool
+	Walk(ins.Input, func(n Node) bool {
+		switch x := n.(type) {
+		case *Aggregate:
+			clock = clock || x.Window != nil && x.Window.Processing
+			event = event || x.Window != nil && !x.Window.Processing
+		case *Wide:
+			event = true
+		case *Join:
+			event = event || x.Windows != nil || x.Interval != nil || x.Temporal != nil
+		case *Over, *Rank:
+			event = true
+		}
+		return true
+	})
+	if b.Batch || !clock || event {
+		return
+	}
+	b.Diags.Add(diag.Warnf(diag.CodeNoEffect, at, "'window.late-rows' has no effect: the windows of this query go by the clock, and no row is late for them").
+		WithNote(ins.Span, "the query"))
 }
 
 // stateless reports a part of the plan that lanes run.

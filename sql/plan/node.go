@@ -113,6 +113,8 @@ type Aggregate struct {
 	Window *Window
 	// Given are the columns that hold the rows' windows; nil: Time is divided.
 	Given *GivenWindow
+	// Firing is of windows that give rows more than once; nil: once.
+	Firing *Firing
 	// Time is the id of the input column that windows divide and that orders
 	// rows for FIRST_VALUE and the like; -1: none.
 	Time int

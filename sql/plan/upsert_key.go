@@ -24,6 +24,7 @@ func upsertKeys(n Node) [][]int {
 		if n.Window == nil {
 			return [][]int{n.Keys}
 		}
+		return windowUpsertKeys(n)
 	case *Normalize:
 		return [][]int{n.Keys}
 	case *Rank:
