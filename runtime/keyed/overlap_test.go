@@ -11,12 +11,15 @@ import (
 	"github.com/millrace/millrace/runtime/types"
 )
 
-// kinds are windows with a slow way to find those of a time; session has none.
-var kinds = []struct {
+// windowKind is a window with a slow way to find those of a time.
+type windowKind struct {
 	name   string
 	window graph.Window
 	of     func(ts int64) [][2]int64
-}{
+}
+
+// kinds are windows of which a session alone has no such way.
+var kinds = []windowKind{
 	{"hop", graph.Window{Kind: graph.Hop, Size: minute, Step: minute / 4}, func(ts int64) (out [][2]int64) {
 		return overlaps(ts, minute, minute/4)
 	}},

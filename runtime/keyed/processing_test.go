@@ -22,6 +22,7 @@ type clockWorld struct {
 	t      *testing.T
 	w      *world
 	window graph.Window
+	firing graph.Firing
 	clock  *slot.ManualClock
 	tick   time.Duration // of the checkpoints
 	epoch  uint64
@@ -51,6 +52,7 @@ func (c *clockWorld) start() {
 	}
 	job := countJob(c.t, c.window, 0)
 	job.Bounded = false
+	job.Nodes[2].Op.(*graph.WindowAggregate).Firing = c.firing
 	for _, id := range []int{0, 1} {
 		job.Nodes[id].Schema = &batch.Schema{Fields: slices.Clone(eventSchema.Fields)}
 		job.Nodes[id].Schema.Fields[1].Type = types.NewTimestampLTZ(3)
