@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/sql/sqltest"
 )
 
-var update = flag.Bool("update", false, "write testdata/plans.txt")
+var update = flag.Bool("update", false, "write testdata/*.txt")
 
 const planTables = `CREATE TABLE clicks (uid BIGINT, page ROW<url STRING, ms INT>, tags ARRAY<STRING>, ms BIGINT, unused STRING,
   ts AS TO_TIMESTAMP_LTZ(ms, 3), p INT METADATA FROM 'partition' VIRTUAL, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)
