@@ -245,7 +245,9 @@ default, replaces those of the source.`,
 		{
 			Code: CodeNoEffect, Phase: PhaseBind, Title: "an option of Flink that does nothing here",
 			Explanation: `The key is one of Flink's that Millrace knows and does not need. It is accepted, so that a
-file can move here unchanged, with this warning.`,
+file can move here unchanged, with this warning. The settings of mini-batches are of these:
+rows always come by the batch, and what a batch changes is said once. It is also the warning for
+'window.late-rows' where all windows go by the clock: no row is late for them.`,
 			Wrong: "SET 'table.optimizer.join-reorder-enabled' = 'true';\n" + exampleJob("SELECT uid, room FROM clicks"),
 			Right: exampleJob("SELECT uid, room FROM clicks"),
 		},

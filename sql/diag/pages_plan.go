@@ -11,7 +11,8 @@ func planPages() []Page {
 			Explanation: `The marked operator gives a row and later replaces it. Files, Hive tables and topics cannot
 replace rows. There are three ways out: group by window_start and window_end, so that each row is
 given once, when it is final; write to a table with a primary key; or merge the streams in a wide
-table.`,
+table. A window changes rows, too, where 'table.exec.emit.early-fire.enabled' or
+'table.exec.emit.late-fire.enabled' is set.`,
 			Wrong: exampleSource + "CREATE TABLE t (uid BIGINT, n BIGINT) WITH ('connector' = 'filesystem', 'path' = '/tmp/t', 'format' = 'json');\n" +
 				"INSERT INTO t SELECT uid, COUNT(*) FROM clicks GROUP BY uid;",
 			Right: exampleSource + "CREATE TABLE t (uid BIGINT, n BIGINT) WITH ('connector' = 'filesystem', 'path' = '/tmp/t', 'format' = 'json');\n" +
