@@ -12,16 +12,18 @@ func (s *Sink) CommitPolicy() connector.CommitPolicy {
 	if len(s.partNames) == 0 {
 		return connector.CommitPolicy{}
 	}
-	return connector.CommitPolicy{Trigger: s.opts.trigger, Delay: s.opts.delay, Time: s.opts.time}
+	return connector.CommitPolicy{Trigger: s.opts.trigger, Delay: s.opts.delay, Time: s.opts.time, Readiness: s.opts.readiness}
 }
 
-// CommitPartition writes the success file. It is idempotent: a partition that
-// got late rows is announced again by a new file of the same name.
+// CommitPartition writes the success file and runs the command, as the table's
+// policies have it. A partition that got late rows is announced again: by a new file
+// of the same name, and by another run of the command. The topic that is told of it
+// belongs to the engine.
 func (s *Sink) CommitPartition(ctx context.Context, tablePartition string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if s.opts.policy == "" {
+	if !s.opts.policies.Any() {
 		return nil
 	}
 	if tablePartition != "" {
@@ -33,7 +35,62 @@ func (s *Sink) CommitPartition(ctx context.Context, tablePartition string) error
 			return fmt.Errorf("table partition %q does not have the %d partition columns of the table", tablePartition, len(s.partNames))
 		}
 	}
-	return s.WriteSuccess(tablePartition)
+	if s.opts.policies.Success {
+		if err := s.WriteSuccess(tablePartition); err != nil {
+			return err
+		}
+	}
+	if s.opts.command == nil {
+		return nil
+	}
+	p, err := s.DescribePartition(ctx, tablePartition, nil)
+	if err != nil {
+		return err
+	}
+	return s.RunCommand(ctx, &p)
+}
+
+// RunCommand runs the command of policy custom for a partition, if the table has one.
+func (s *Sink) RunCommand(ctx context.Context, p *connector.PartitionFacts) error {
+	if s.opts.command == nil {
+		return nil
+	}
+	// Invariant 9: a process whose table was taken over announces nothing.
+	if err := s.owned(); err != nil {
+		return err
+	}
+	return s.opts.command.run(ctx, s.owner.JobName, p)
+}
+
+// DescribePartition implements connector.PartitionDescriber.
+func (s *Sink) DescribePartition(ctx context.Context, tablePartition string, known func(path string) (rows int64, ok bool)) (connector.PartitionFacts, error) {
+	p := connector.PartitionFacts{Table: s.table.Name, TablePartition: tablePartition, Location: s.prefix + s.dir}
+	if tablePartition != "" {
+		p.Location = s.prefix + s.path(tablePartition)
+	}
+	var err error
+	if p.Values, err = s.partitionValues(tablePartition); err != nil {
+		return p, err
+	}
+	if known == nil {
+		known = func(string) (int64, bool) { return 0, false }
+	}
+	have, err := s.Inventory(ctx, tablePartition, known)
+	p.Files, p.Bytes, p.Rows = have.Files, have.Bytes, have.Rows
+	return p, err
+}
+
+// partitionValues are the values in a table partition's name.
+func (s *Sink) partitionValues(tablePartition string) ([]connector.PartitionValue, error) {
+	vals, err := parsePartition(tablePartition, s.opts.defaultName)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]connector.PartitionValue, len(vals))
+	for i, v := range vals {
+		out[i] = connector.PartitionValue{Column: v.name, Value: v.value, Null: v.null}
+	}
+	return out, nil
 }
 
 // WriteSuccess writes the success file into a directory of the table, over an

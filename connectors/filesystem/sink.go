@@ -45,6 +45,7 @@ type Sink struct {
 var (
 	_ connector.Sink               = (*Sink)(nil)
 	_ connector.PartitionCommitter = (*Sink)(nil)
+	_ connector.PartitionDescriber = (*Sink)(nil)
 	_ connector.Settler            = (*Sink)(nil)
 	_ connector.Replacer           = (*Sink)(nil)
 	_ connector.ReplacingConnector = (*Connector)(nil)
@@ -100,7 +101,7 @@ func (s *Sink) bind(c *Connector) error {
 		s.partNames = append(s.partNames, string(escapeName(nil, col.Name)))
 		s.partCols = append(s.partCols, batchColumn[k])
 	}
-	if len(s.partNames) > 0 && s.opts.policy == "" {
+	if len(s.partNames) > 0 && !s.opts.policies.Any() {
 		return &connector.OptionError{Key: keyPolicy, Missing: true,
 			Message: "a partitioned table that is written needs option '" + keyPolicy + "', else no partition is ever announced",
 			Hint:    "'" + keyPolicy + "' = 'success-file'"}

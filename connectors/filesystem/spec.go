@@ -15,7 +15,7 @@ import (
 
 const formatParquet = "parquet"
 
-// Option keys, all Flink's but keyLookupBytes.
+// Option keys, all Flink's but keyLookupBytes, keyCommand, keyCommandTimeout and keyReadiness.
 const (
 	keyPath           = "path"
 	keyDefaultName    = "partition.default-name"
@@ -28,7 +28,10 @@ const (
 	keyZone           = "sink.partition-commit.watermark-time-zone"
 	keyPolicy         = "sink.partition-commit.policy.kind"
 	keyPolicyClass    = "sink.partition-commit.policy.class"
+	keyCommand        = "sink.partition-commit.policy.command"
+	keyCommandTimeout = "sink.partition-commit.policy.command.timeout"
 	keySuccessName    = "sink.partition-commit.success-file.name"
+	keyReadiness      = "sink.partition-commit.readiness-topic.name"
 	keyExtractor      = "partition.time-extractor.kind"
 	keyExtractorClass = "partition.time-extractor.class"
 	keyPattern        = "partition.time-extractor.timestamp-pattern"
@@ -79,7 +82,7 @@ func New(fsys vfs.FS, pools *parquetfmt.Pools, formats ...format.Format) *Connec
 			"Reading back: each row group of a Parquet file, and each text file, is a split; files are listed with their length and time, and a file that changes afterwards is an error.\n\n" +
 			"Looking up (`JOIN t FOR SYSTEM_TIME AS OF o.proc`): the whole table is read into memory at the first lookup and, with an interval, again; " +
 			"a batch is answered from one reading, the old or the new one. A directory that does not exist and a record that cannot be read are errors, with which the lane waits and tries again. " +
-			"Replace a table that is looked up by writing a new file beside the others and removing the old one only then, or by one rename.",
+			"Replace a table that is looked up by writing a new file beside the others and removing the old one only then, or by one rename.\n\n" + PolicyDoc,
 		Source: true, Sink: true, Lookup: true, Bounded: true,
 		Options:     c.options(),
 		Formats:     specs,
@@ -126,8 +129,15 @@ func (c *Connector) options() []connector.Option {
 		{Key: keyZone, Type: connector.OptString, Check: func(s string) error { _, err := loadZone(s); return err },
 			Doc: "The zone in which a partition's values are times. Unset: the session zone."},
 		{Key: keyPolicy, Type: connector.OptString, Check: checkPolicy,
-			Doc: "How a partition is announced: `success-file`. A partitioned table that is written must say."},
-		{Key: keyPolicyClass, Type: connector.OptString, Check: notYet("custom commit policies"), Doc: "Not yet."},
+			Doc: "How a partition is announced: `success-file`, `custom` (a command), `readiness-topic`, or several, separated by commas; they are carried out in this order. A partitioned table that is written must say."},
+		{Key: keyPolicyClass, Type: connector.OptString, Check: func(string) error {
+			return errors.New("a Java class cannot run here; policy 'custom' runs the command of '" + keyCommand + "'")
+		}, Doc: "Refused: a Java class cannot run here. Policy `custom` runs a command."},
+		{Key: keyCommand, Type: connector.OptString, Check: checkCommand,
+			Doc: "The program of policy `custom` and its arguments, in which " + placeholders + " stand for the partition's. Words are separated by blanks or held together by quotes; there is no shell. Not Flink's."},
+		{Key: keyCommandTimeout, Type: connector.OptDuration, Default: "1 min", Doc: "After how long the command is killed, with all that it started, and counts as failed. Not Flink's."},
+		{Key: keyReadiness, Type: connector.OptString, Check: checkReadiness,
+			Doc: "The topic of policy `readiness-topic`, in the embedded log; it is made if there is none. Not Flink's."},
 		{Key: keySuccessName, Type: connector.OptString, Default: "_SUCCESS", Check: checkSuccessName, Doc: "Name of the file that announces a partition."},
 		{Key: keyExtractor, Type: connector.OptEnum, Enum: []string{"default"}, Default: "default", Doc: "How a partition's time is read: by pattern and formatter."},
 		{Key: keyExtractorClass, Type: connector.OptString, Check: notYet("custom time extractors"), Doc: "Not yet."},
@@ -169,6 +179,9 @@ func (c *Connector) validate(v connector.Values) error {
 		return &connector.OptionError{Key: keyTrigger, Message: "'" + keyTrigger + "' has no effect without '" + keyPolicy + "'",
 			Hint: "'" + keyPolicy + "' = 'success-file'"}
 	}
+	if err := validatePolicies(v); err != nil {
+		return err
+	}
 	if v.Bytes(keyFileSize) <= 0 {
 		return &connector.OptionError{Key: keyFileSize, OnValue: true, Message: "files cannot be sealed at 0 bytes"}
 	}
@@ -195,28 +208,15 @@ func checkSuccessName(s string) error {
 	return nil
 }
 
-func checkPolicy(s string) error {
-	for p := range strings.SplitSeq(s, ",") {
-		switch strings.TrimSpace(p) {
-		case "success-file":
-		case "metastore":
-			return errors.New("policy metastore needs connector 'hive'")
-		case "custom":
-			return errors.New("not_yet: custom commit policies")
-		default:
-			return fmt.Errorf("%q is none of success-file", strings.TrimSpace(p))
-		}
-	}
-	return nil
-}
-
 // tableOptions are a table's options, read once.
 type tableOptions struct {
 	format      string
 	defaultName string
 	rollBytes   int64
 	rollAge     time.Duration
-	policy      string
+	policies    Policies
+	command     *command // policy custom
+	readiness   string   // policy readiness-topic
 	trigger     connector.CommitTrigger
 	delay       time.Duration
 	success     string
@@ -231,7 +231,6 @@ func (c *Connector) tableOptions(t *connector.Table) (tableOptions, error) {
 		defaultName: v.String(keyDefaultName),
 		rollBytes:   v.Bytes(keyFileSize),
 		rollAge:     v.Duration(keyRollover),
-		policy:      v.String(keyPolicy),
 		delay:       v.Duration(keyDelay),
 		success:     v.String(keySuccessName),
 		monitor:     v.Duration(keyMonitor),
@@ -239,7 +238,20 @@ func (c *Connector) tableOptions(t *connector.Table) (tableOptions, error) {
 	if o.format != formatParquet && c.formats[o.format] == nil {
 		return o, &connector.OptionError{Key: "format", OnValue: true, Message: fmt.Sprintf("format %q cannot be used in files", o.format)}
 	}
-	if o.policy != "" {
+	var err error
+	if o.policies, err = ParsePolicies(v.String(keyPolicy)); err != nil {
+		return o, &connector.OptionError{Key: keyPolicy, OnValue: true, Message: err.Error()}
+	}
+	if o.policies.Readiness {
+		o.readiness = v.String(keyReadiness)
+	}
+	if o.policies.Command {
+		o.command = &command{timeout: v.Duration(keyCommandTimeout)}
+		if o.command.words, err = splitCommand(v.String(keyCommand)); err != nil {
+			return o, &connector.OptionError{Key: keyCommand, OnValue: true, Message: err.Error()}
+		}
+	}
+	if o.policies.Any() {
 		o.trigger = connector.ProcessTime
 		if v.String(keyTrigger) == "partition-time" {
 			o.trigger = connector.PartitionTime
@@ -261,7 +273,6 @@ func (c *Connector) tableOptions(t *connector.Table) (tableOptions, error) {
 		}
 		zone = z
 	}
-	var err error
 	o.time, err = timeExtractor(v.String(keyPattern), v.String(keyFormatter), zone, o.defaultName)
 	return o, err
 }

@@ -61,7 +61,7 @@ func fileTable(c *Connector, t *connector.Table, location string, st stored) (*c
 	maps.Copy(with, st.options)
 	with["connector"], with["format"], with[keyPath] = spec.Name, st.format, path
 	if with[keyPolicy] != "" {
-		with[keyPolicy] = "success-file" // it decides when; CommitPartitions, what
+		with[keyPolicy] = filePolicy(with[keyPolicy]) // it decides when; CommitPartitions, what
 	}
 	values, errs := spec.Resolve(with)
 	if len(errs) > 0 {
@@ -70,6 +70,21 @@ func fileTable(c *Connector, t *connector.Table, location string, st stored) (*c
 	ft := *t
 	ft.Options = values
 	return &ft, nil
+}
+
+// filePolicy is a table's policy without the metastore. What is left may be nothing:
+// then its name alone keeps the trigger.
+func filePolicy(kinds string) string {
+	var left []string
+	for k := range strings.SplitSeq(kinds, ",") {
+		if k = strings.TrimSpace(k); k != "metastore" {
+			left = append(left, k)
+		}
+	}
+	if len(left) == 0 {
+		return "success-file"
+	}
+	return strings.Join(left, ",")
 }
 
 // lowerColumns puts the names of all columns and fields into lower case, as

@@ -1,5 +1,7 @@
 package hive
 
+import "github.com/millrace/millrace/connectors/filesystem"
+
 // doc is the page's text before the options.
 const doc = "Written, the table is looked up in the metastore, or created there, as an external one, with `'sink.create-table' = 'true'`. " +
 	"Files are written into its directory, local or on `hdfs://`, as connector `filesystem` does; when a partition is complete it is registered in the metastore with its statistics (`numFiles`, `totalSize`, `numRows`), and then a `_SUCCESS` file is written into it. " +
@@ -52,6 +54,7 @@ const doc = "Written, the table is looked up in the metastore, or created there,
 	"| reads | sees |\n|---|---|\n" +
 	"| Hive, Spark, Trino, and Millrace's connector `hive` | the table, through the metastore: each partition's present content |\n" +
 	"| DuckDB and others that read the directory, `<table>/dt=*/hr=*/*.parquet` | what lies in the partitions' own directories: all rows of a table that is never replaced nor merged. Of a partition that was, the old files for as long as they are kept, and no file afterwards; give them the locations of `SHOW TABLE EXTENDED` or `DESCRIBE FORMATTED ... PARTITION` instead |\n\n" +
+	filesystem.PolicyDoc + "\n\n" +
 	"### What happens on a failure\n\n" +
 	"| what | then |\n|---|---|\n" +
 	"| the metastore is away, hangs, or loses an answer | files go on being committed; a call that may have been carried out is looked up before it is made again; announcements are tried again after 0.2 s to 15 s. Only a start needs the metastore. A bounded run waits for five minutes, then ends with the error |\n" +
@@ -63,4 +66,4 @@ const doc = "Written, the table is looked up in the metastore, or created there,
 	"| the job is killed at any step | the next start does what is left: no file twice, no partition twice |\n" +
 	"| another job owns the directory | refused, with `--adopt` as the way out |\n\n" +
 	"NULL and the empty text as a partition's value are `__HIVE_DEFAULT_PARTITION__`. A partition carries `millrace.job` and `millrace.epoch`: a process of an earlier epoch cannot alter it any more. Partitions are never dropped, and a location is only ever pointed to a version of the partition.\n\n" +
-	"Not yet: Kerberos, writing text formats, custom commit policies."
+	"Not yet: Kerberos, writing text formats."

@@ -42,7 +42,8 @@ func (s *Sink) CommitPartition(ctx context.Context, tablePartition string) error
 }
 
 // CommitPartitions implements connector.PartitionBatchCommitter. The order for
-// each: its files are published by now, the metastore's entry, the success file.
+// each: its files are published by now, the metastore's entry, the success file, the
+// command. The topic that is told of it belongs to the engine.
 func (s *Sink) CommitPartitions(ctx context.Context, tablePartitions []string) []error {
 	s.announcing.Lock()
 	defer s.announcing.Unlock()
@@ -53,7 +54,7 @@ func (s *Sink) CommitPartitions(ctx context.Context, tablePartitions []string) [
 	}
 	// Invariant 9: a process whose table was taken over announces nothing.
 	err := s.Owned()
-	if err == nil && s.opts.register {
+	if err == nil && s.opts.policies.Metastore {
 		err = s.register(ctx, parts)
 	}
 	errs := make([]error, len(parts))
@@ -61,20 +62,82 @@ func (s *Sink) CommitPartitions(ctx context.Context, tablePartitions []string) [
 		if p.err == nil {
 			p.err = err
 		}
-		if p.err == nil && s.opts.success {
-			if p.version.Name != "" {
-				p.err = s.WriteSuccess(p.version.Dir())
-			}
-			if p.err == nil {
-				p.err = s.Sink.CommitPartition(ctx, p.name)
-			}
+		if p.err == nil && s.opts.policies.Success {
+			p.err = s.succeed(p)
+		}
+		if p.err == nil && s.opts.policies.Command {
+			p.err = s.command(ctx, p)
 		}
 		errs[i] = p.err
 	}
-	if err == nil && s.opts.register {
+	if err == nil && s.opts.policies.Metastore {
 		s.collect(ctx)
 	}
 	return errs
+}
+
+// succeed writes the success file, into the partition's own directory, too, when its
+// entry points to a version.
+func (s *Sink) succeed(p *announcement) error {
+	if p.version.Name != "" {
+		if err := s.WriteSuccess(p.version.Dir()); err != nil {
+			return err
+		}
+	}
+	return s.WriteSuccess(p.name)
+}
+
+// command runs the command of policy custom.
+func (s *Sink) command(ctx context.Context, p *announcement) error {
+	if !s.opts.policies.Metastore {
+		// Else the statistics for the metastore are those.
+		var err error
+		if p.files, err = s.Inventory(ctx, p.name, s.known); err != nil {
+			return err
+		}
+	}
+	facts := s.facts(p)
+	return s.RunCommand(ctx, &facts)
+}
+
+// DescribePartition implements connector.PartitionDescriber: what the metastore
+// points to, or lies in the partition's own directory.
+func (s *Sink) DescribePartition(ctx context.Context, tablePartition string, known func(path string) (rows int64, ok bool)) (connector.PartitionFacts, error) {
+	s.announcing.Lock()
+	defer s.announcing.Unlock()
+	p := &announcement{name: tablePartition}
+	var err error
+	if p.values, err = s.values(tablePartition); err != nil {
+		return connector.PartitionFacts{}, err
+	}
+	dir := p.name
+	if s.opts.policies.Metastore {
+		if err := s.look(ctx, []*announcement{p}); err != nil {
+			return connector.PartitionFacts{}, err
+		}
+		if p.there != nil {
+			if v, ok := s.version(p.there.Storage.Location); ok {
+				p.version, dir = v, v.Dir()
+			}
+		}
+	}
+	p.files, err = s.Inventory(ctx, dir, func(path string) (int64, bool) {
+		if n, ok := s.known(path); ok || known == nil {
+			return n, ok
+		}
+		return known(path)
+	})
+	return s.facts(p), err
+}
+
+// facts are what is told of a partition whose content is known.
+func (s *Sink) facts(p *announcement) connector.PartitionFacts {
+	f := connector.PartitionFacts{Database: s.opts.database, Table: s.opts.table, TablePartition: p.name, Location: s.partitionLocation(p),
+		Files: p.files.Files, Bytes: p.files.Bytes, Rows: p.files.Rows}
+	for i, v := range p.values {
+		f.Values = append(f.Values, connector.PartitionValue{Column: s.schema.keys[i].Name, Value: v, Null: v == defaultPartition})
+	}
+	return f
 }
 
 // values are the partition's values as the metastore keeps them: text, and the

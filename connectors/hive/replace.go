@@ -26,7 +26,7 @@ var (
 // ReplaceMode implements connector.ReplacingConnector.
 func (c *Connector) ReplaceMode(t *connector.Table) (connector.ReplaceMode, string) {
 	opts, err := c.tableOptions(t)
-	if err == nil && len(t.PartitionKeys) > 0 && !opts.register {
+	if err == nil && len(t.PartitionKeys) > 0 && !opts.policies.Metastore {
 		return connector.ReplaceNever, "only the metastore can replace the content of a partition at once: '" + keyPolicy + "' needs 'metastore'"
 	}
 	return connector.ReplaceOnRequest, ""

@@ -43,6 +43,7 @@ var (
 	_ connector.SinkConnector           = (*Connector)(nil)
 	_ connector.Sink                    = (*Sink)(nil)
 	_ connector.PartitionBatchCommitter = (*Sink)(nil)
+	_ connector.PartitionDescriber      = (*Sink)(nil)
 	_ connector.Settler                 = (*Sink)(nil)
 )
 
@@ -54,7 +55,7 @@ func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connecto
 	if err != nil {
 		return nil, err
 	}
-	if len(t.PartitionKeys) > 0 && !opts.register && !opts.success {
+	if len(t.PartitionKeys) > 0 && !opts.policies.Any() {
 		return nil, &connector.OptionError{Key: keyPolicy, Missing: true,
 			Message: "a partitioned table that is written needs option '" + keyPolicy + "', else no partition is ever announced",
 			Hint:    "'" + keyPolicy + "' = 'metastore,success-file'"}

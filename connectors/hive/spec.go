@@ -2,7 +2,6 @@ package hive
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -131,7 +130,7 @@ func options(files []connector.Option) []connector.Option {
 		{Key: keyEvolution, Type: connector.OptEnum, Enum: []string{evolveNothing, evolveAdd, evolveWiden}, Default: evolveNothing,
 			Doc: "What is changed in a table whose columns do not match: nothing (an error names them), missing columns are added to the table and its partitions (`add-columns`), or narrower ones are widened as well (`widen`)."},
 		{Key: keyPolicy, Type: connector.OptString, Check: checkPolicy,
-			Doc: "How a partition is announced: `metastore`, `success-file`, or `metastore,success-file`; the metastore comes first. A partitioned table that is written must say."},
+			Doc: "How a partition is announced: `metastore`, `success-file`, `custom` (a command), `readiness-topic`, or several, separated by commas; they are carried out in this order. A partitioned table that is written must say."},
 		{Key: keyRetention, Type: connector.OptDuration, Default: "1 d",
 			Doc: "How long a content that was replaced stays on disk for queries that have begun to read it. It is removed when the table is next written after that."},
 		{Key: keyLate, Type: connector.OptEnum, Enum: []string{lateAppend, lateRewrite}, Default: lateAppend,
@@ -158,16 +157,8 @@ func options(files []connector.Option) []connector.Option {
 }
 
 func checkPolicy(s string) error {
-	for p := range strings.SplitSeq(s, ",") {
-		switch strings.TrimSpace(p) {
-		case "metastore", "success-file":
-		case "custom":
-			return errors.New("not_yet: custom commit policies")
-		default:
-			return fmt.Errorf("%q is none of metastore, success-file", strings.TrimSpace(p))
-		}
-	}
-	return nil
+	_, err := filesystem.ParsePolicies(s)
+	return err
 }
 
 func validate(files *connector.Spec, v connector.Values) error {
@@ -198,9 +189,7 @@ type tableOptions struct {
 	path            string
 	create          bool
 	evolution       string
-	register        bool // policy metastore
-	success         bool // policy success-file
-	partitionPolicy bool
+	policies        filesystem.Policies
 	user            string
 	int96           bool
 	retention       time.Duration
@@ -220,13 +209,9 @@ func (c *Connector) tableOptions(t *connector.Table) (tableOptions, error) {
 	if o.mergeBytes == 0 {
 		o.mergeBytes = v.Bytes(keyFileSize)
 	}
-	for p := range strings.SplitSeq(v.String(keyPolicy), ",") {
-		switch strings.TrimSpace(p) {
-		case "metastore":
-			o.register = true
-		case "success-file":
-			o.success = true
-		}
+	var err error
+	if o.policies, err = filesystem.ParsePolicies(v.String(keyPolicy)); err != nil {
+		return o, &connector.OptionError{Key: keyPolicy, OnValue: true, Message: err.Error()}
 	}
 	if o.table == "" {
 		// A name of several parts is that of a catalog; the last is the table's.

@@ -70,22 +70,34 @@ func (n *Node) manifestTopic(ctx context.Context, name string) (func(context.Con
 	if name == "" {
 		return nil, nil
 	}
-	t, err := ownTopic(ctx, n.store, name, map[string]string{"max.message.bytes": fmt.Sprint(manifestMaxBatch)})
+	write, err := n.jsonTopic(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	var mu sync.Mutex
-	var builder record.Builder
 	return func(ctx context.Context, m engine.Manifest) error {
 		v := manifestOf(m)
 		b, err := json.Marshal(v)
 		if err != nil {
 			return err
 		}
+		return write(ctx, v.Table+"/"+v.Partition, b)
+	}, nil
+}
+
+// jsonTopic opens a topic for messages to those who read tables, or makes it. What it
+// returns may be called from any goroutine; a message is durable when it returns.
+func (n *Node) jsonTopic(ctx context.Context, name string) (func(ctx context.Context, key string, value []byte) error, error) {
+	t, err := ownTopic(ctx, n.store, name, map[string]string{"max.message.bytes": fmt.Sprint(manifestMaxBatch)})
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	var builder record.Builder
+	return func(ctx context.Context, key string, value []byte) error {
 		mu.Lock()
 		defer mu.Unlock()
 		builder.Reset()
-		if err := builder.Append(n.opts.Now().UnixMilli(), []byte(v.Table+"/"+v.Partition), b, nil); err != nil {
+		if err := builder.Append(n.opts.Now().UnixMilli(), []byte(key), value, nil); err != nil {
 			return err
 		}
 		batch, err := builder.Build()

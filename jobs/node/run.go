@@ -208,7 +208,7 @@ func (n *Node) start(ctx context.Context, r *Running, o RunOptions) error {
 		DataDirectory: n.records.directory, NewUUID: newUUID, DeadLetters: dead,
 		Keyed:     keyedStages(checkpoints, o.DiscardAfter),
 		Apart:     func(topic connector.UUID) bool { return topic == connector.UUID(dead.topic.ID) },
-		BatchTime: time.UnixMilli(r.record.BeganMillis), Adopt: o.Adopt, Manifest: manifest, Log: n.opts.Log, Notice: o.Notice, MaxDead: o.maxDead(),
+		BatchTime: time.UnixMilli(r.record.BeganMillis), Adopt: o.Adopt, Manifest: manifest, Readiness: n.readinessTopic, Log: n.opts.Log, Notice: o.Notice, MaxDead: o.maxDead(),
 	})
 	if err != nil {
 		return err

@@ -185,6 +185,9 @@ type CommitPolicy struct {
 	// Time is the partition's time in ms since 1970 for PartitionTime, read
 	// in the zone of the watermark.
 	Time func(tablePartition string) (int64, error)
+	// Readiness names the topic of the log that is told of each announced table
+	// partition, after CommitPartition; "": none.
+	Readiness string
 }
 
 // Retryable is implemented by errors that may go away by themselves.

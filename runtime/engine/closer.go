@@ -36,6 +36,8 @@ type closer struct {
 	wanted map[string]bool
 	first  map[string]int64 // ms when a partition was first seen, for ProcessTime
 	busy   bool
+	// watermark is the table's at the last look.
+	watermark int64
 	err    error // of the last announcement; shown, and tried again
 	// After a failed announcement the next one waits, longer each time.
 	wait         time.Duration
@@ -53,7 +55,7 @@ const (
 )
 
 func newCloser(b *ledger.Book, t *ledger.Table, pc connector.PartitionCommitter, p connector.CommitPolicy, c slot.Clock, log *slog.Logger) *closer {
-	return &closer{book: b, table: t, sink: pc, policy: p, clock: c, log: log, wanted: map[string]bool{}, first: map[string]int64{}}
+	return &closer{book: b, table: t, sink: pc, policy: p, clock: c, log: log, wanted: map[string]bool{}, first: map[string]int64{}, watermark: batch.NoWatermark}
 }
 
 // Commit implements lane.PartitionCloser.
@@ -231,6 +233,7 @@ func (c *closer) step(ctx context.Context, s *closeState, wake func(), done *syn
 		}
 	}
 	c.mu.Lock()
+	c.watermark = s.watermark()
 	changed := len(plan.seal) != len(c.wanted)
 	for _, tp := range plan.seal {
 		changed = changed || !c.wanted[tp]

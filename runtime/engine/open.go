@@ -69,7 +69,9 @@ func (r *Run) addSink(ctx context.Context, n *graph.Node, op *graph.Sink) error 
 	if pc, ok := t.sink.(connector.PartitionCommitter); ok {
 		if p := pc.CommitPolicy(); p.Trigger != connector.NoCommit {
 			t.closer = newCloser(r.book, fact, pc, p, r.clock, r.deps.Log)
-			t.closer.tell = r.tellAnnounced(t)
+			if t.closer.tell, err = r.told(ctx, t, p); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -149,6 +149,19 @@ func (s *Sink) CommitPartition(ctx context.Context, tablePartition string) error
 	return x.(connector.PartitionCommitter).CommitPartition(ctx, tablePartition)
 }
 
+// DescribePartition implements connector.PartitionDescriber.
+func (s *Sink) DescribePartition(ctx context.Context, tablePartition string, known func(string) (int64, bool)) (connector.PartitionFacts, error) {
+	x, err := s.At(ctx, s.cfg.Book.HomeOf(ledger.CloseKey{Table: s.cfg.Table.ID, TablePartition: tablePartition}))
+	if err != nil {
+		return connector.PartitionFacts{}, err
+	}
+	d, ok := x.(connector.PartitionDescriber)
+	if !ok {
+		return connector.PartitionFacts{}, fmt.Errorf("BUG: a %T does not describe its partitions", x)
+	}
+	return d.DescribePartition(ctx, tablePartition, known)
+}
+
 // MaxEpoch implements connector.Sink: of the homes that are connected to. The
 // ledger has every epoch that began at the others.
 func (s *Sink) MaxEpoch(ctx context.Context, lane connector.LaneID) (uint64, error) {
