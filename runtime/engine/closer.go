@@ -38,7 +38,7 @@ type closer struct {
 	busy   bool
 	// watermark is the table's at the last look.
 	watermark int64
-	err    error // of the last announcement; shown, and tried again
+	err       error // of the last announcement; shown, and tried again
 	// After a failed announcement the next one waits, longer each time.
 	wait         time.Duration
 	again, since time.Time
