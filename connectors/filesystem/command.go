@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,10 +30,13 @@ const outputBytes = 2048
 // commandGrace is how long what a command has left running may hold its output.
 const commandGrace = time.Second
 
-var placeholder = regexp.MustCompile(`\{[a-z]+\}`)
+// placeholder is what looks like one; {"a": 1} does not.
+var placeholder = regexp.MustCompile(`\{[A-Za-z_-]+\}`)
 
 // placeholders are what words of a command may name.
-const placeholders = "{job}, {database}, {table}, {partition}, {location}"
+func placeholders() []string {
+	return []string{"{job}", "{database}", "{table}", "{partition}", "{location}"}
+}
 
 // splitCommand splits a command into words at blanks; quotes, '...' or "...", hold a
 // word together. No shell is involved.
@@ -79,8 +83,8 @@ func checkCommand(s string) error {
 			if i == 0 {
 				return fmt.Errorf("%s: the program is fixed; only its arguments may name the partition", p)
 			}
-			if !strings.Contains(placeholders, p) {
-				return fmt.Errorf("%s is none of %s", p, placeholders)
+			if !slices.Contains(placeholders(), p) {
+				return &connector.WordError{Word: p, Among: placeholders()}
 			}
 		}
 	}
@@ -128,15 +132,7 @@ func (c *command) run(ctx context.Context, job string, p *connector.PartitionFac
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	x := exec.CommandContext(limited, c.words[0], args...)
-	count := func(n int64) string {
-		if n < 0 {
-			return ""
-		}
-		return strconv.FormatInt(n, 10)
-	}
-	x.Env = append(os.Environ(), "MILLRACE_JOB="+job, "MILLRACE_DATABASE="+p.Database, "MILLRACE_TABLE="+p.Table,
-		"MILLRACE_PARTITION="+p.TablePartition, "MILLRACE_PARTITION_VALUES="+string(values), "MILLRACE_LOCATION="+p.Location,
-		"MILLRACE_FILES="+count(p.Files), "MILLRACE_BYTES="+count(p.Bytes), "MILLRACE_ROWS="+count(p.Rows))
+	x.Env = environment(os.Environ(), job, p, string(values))
 	var out tail
 	x.Stdout, x.Stderr = &out, &out
 	// A group of its own: what the command has started ends with it.
@@ -163,9 +159,24 @@ func (c *command) run(ctx context.Context, job string, p *connector.PartitionFac
 		e.Reason, e.Final = fmt.Sprintf("exit code %d", exit.ExitCode()), finalCodes[exit.ExitCode()]
 	case !errors.As(err, &exit):
 		// It could not be started.
-		e.Final = errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission)
+		e.Final = errors.Is(err, exec.ErrNotFound) || errors.Is(err, exec.ErrDot) || errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission)
 	}
 	return e
+}
+
+// environment is what a command finds: that of the process without what is Millrace's
+// own in it, among that the secrets of job files, and what it is told of the partition.
+func environment(process []string, job string, p *connector.PartitionFacts, values string) []string {
+	count := func(n int64) string {
+		if n < 0 {
+			return ""
+		}
+		return strconv.FormatInt(n, 10)
+	}
+	env := slices.DeleteFunc(process, func(v string) bool { return strings.HasPrefix(v, "MILLRACE_") })
+	return append(env, "MILLRACE_JOB="+job, "MILLRACE_DATABASE="+p.Database, "MILLRACE_TABLE="+p.Table,
+		"MILLRACE_PARTITION="+p.TablePartition, "MILLRACE_PARTITION_VALUES="+values, "MILLRACE_LOCATION="+p.Location,
+		"MILLRACE_FILES="+count(p.Files), "MILLRACE_BYTES="+count(p.Bytes), "MILLRACE_ROWS="+count(p.Rows))
 }
 
 // tail keeps the end of what is written to it.

@@ -12,7 +12,8 @@ func (s *Sink) CommitPolicy() connector.CommitPolicy {
 	if len(s.partNames) == 0 {
 		return connector.CommitPolicy{}
 	}
-	return connector.CommitPolicy{Trigger: s.opts.trigger, Delay: s.opts.delay, Time: s.opts.time, Readiness: s.opts.readiness}
+	return connector.CommitPolicy{Trigger: s.opts.trigger, Delay: s.opts.delay, Time: s.opts.time,
+		OneByOne: s.opts.command != nil, Readiness: s.opts.readiness}
 }
 
 // CommitPartition writes the success file and runs the command, as the table's

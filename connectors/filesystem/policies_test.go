@@ -122,6 +122,8 @@ func TestPolicyOptions(t *testing.T) {
 		{map[string]string{keyPolicy: "custom", keyCommand: "x", keyCommandTimeout: "0 s"}, keyCommandTimeout},
 		{map[string]string{keyPolicy: "custom", keyCommand: "x 'y"}, keyCommand},
 		{map[string]string{keyPolicy: "custom", keyCommand: "x {rows}"}, keyCommand},
+		{map[string]string{keyPolicy: "custom", keyCommand: "x {Partition}"}, keyCommand},
+		{map[string]string{keyPolicy: "custom", keyCommand: "x {par_tition}"}, keyCommand},
 		{map[string]string{keyPolicy: "custom", keyCommand: "{table} x"}, keyCommand},
 		{map[string]string{keyPolicy: "readiness-topic", keyReadiness: "a b"}, keyReadiness},
 		{map[string]string{keyPolicy: "readiness-topic", keyReadiness: "__ready"}, keyReadiness},
@@ -134,6 +136,34 @@ func TestPolicyOptions(t *testing.T) {
 		}
 		if _, errs := c.Spec().Resolve(with); len(errs) != 1 || errs[0].Key != x.key {
 			t.Errorf("%v: %v, want one of %s", x.with, errs, x.key)
+		}
+	}
+}
+
+// TestCommandFindsNoSecrets: what is Millrace's own in the environment of the process,
+// as are the secrets of job files, is not the command's.
+func TestCommandFindsNoSecrets(t *testing.T) {
+	t.Setenv("MILLRACE_SECRET_KEY", "hidden")
+	t.Setenv("MILLRACE_ROWS", "of the process")
+	t.Setenv("READY_URL", "http://ready")
+	s, log := commandTable(t, `echo "$READY_URL, $MILLRACE_SECRET_KEY, $MILLRACE_ROWS" >"$1"`, nil)
+	if err := s.(connector.PartitionCommitter).CommitPartition(t.Context(), nullHour); err != nil {
+		t.Fatal(err)
+	}
+	if have, err := os.ReadFile(log); err != nil || string(have) != "http://ready, , 1\n" {
+		t.Errorf("%q, %v", have, err)
+	}
+}
+
+// TestPoliciesNeedPartitions: what tells of partitions is refused where there are none.
+func TestPoliciesNeedPartitions(t *testing.T) {
+	c := newConnector(vfs.NewMem())
+	for _, with := range []map[string]string{{keyPolicy: "custom", keyCommand: "x"}, {keyPolicy: "readiness-topic", keyReadiness: "ready"}} {
+		with["path"], with["format"] = "/t", "parquet"
+		_, err := c.OpenSink(t.Context(), tableOf(c, []connector.Column{column("v", types.NewString())}, nil, with), conntest.OwnerOf(1, 1))
+		var o *connector.OptionError
+		if !errors.As(err, &o) || o.Key != keyPolicy {
+			t.Errorf("%v: %v", with, err)
 		}
 	}
 }

@@ -106,6 +106,10 @@ func (s *Sink) bind(c *Connector) error {
 			Message: "a partitioned table that is written needs option '" + keyPolicy + "', else no partition is ever announced",
 			Hint:    "'" + keyPolicy + "' = 'success-file'"}
 	}
+	if len(s.partNames) == 0 && (s.opts.policies.Command || s.opts.policies.Readiness) {
+		return &connector.OptionError{Key: keyPolicy, OnValue: true,
+			Message: "policies '" + policyCustom + "' and '" + policyReadiness + "' tell of partitions, and the table has none"}
+	}
 	for i, col := range s.table.Columns {
 		if !isKey[i] && !col.Virtual {
 			s.fields = append(s.fields, col.Field)

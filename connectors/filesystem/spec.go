@@ -134,7 +134,7 @@ func (c *Connector) options() []connector.Option {
 			return errors.New("a Java class cannot run here; policy 'custom' runs the command of '" + keyCommand + "'")
 		}, Doc: "Refused: a Java class cannot run here. Policy `custom` runs a command."},
 		{Key: keyCommand, Type: connector.OptString, Check: checkCommand,
-			Doc: "The program of policy `custom` and its arguments, in which " + placeholders + " stand for the partition's. Words are separated by blanks or held together by quotes; there is no shell. Not Flink's."},
+			Doc: "The program of policy `custom` and its arguments, in which " + strings.Join(placeholders(), ", ") + " stand for the partition's. Words are separated by blanks or held together by quotes; there is no shell. Not Flink's."},
 		{Key: keyCommandTimeout, Type: connector.OptDuration, Default: "1 min", Doc: "After how long the command is killed, with all that it started, and counts as failed. Not Flink's."},
 		{Key: keyReadiness, Type: connector.OptString, Check: checkReadiness,
 			Doc: "The topic of policy `readiness-topic`, in the embedded log; it is made if there is none. Not Flink's."},

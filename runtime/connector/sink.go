@@ -185,6 +185,9 @@ type CommitPolicy struct {
 	// Time is the partition's time in ms since 1970 for PartitionTime, read
 	// in the zone of the watermark.
 	Time func(tablePartition string) (int64, error)
+	// OneByOne: announcing a table partition takes so long by itself that each is
+	// recorded before the next is begun.
+	OneByOne bool
 	// Readiness names the topic of the log that is told of each announced table
 	// partition, after CommitPartition; "": none.
 	Readiness string

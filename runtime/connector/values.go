@@ -25,11 +25,24 @@ type OptionError struct {
 	Message string
 	// Hint is what to write instead, or "".
 	Hint string
-	// Among are the values that there are, for the nearest of them.
+	// Among are the values that there are, for the one nearest to Word; Word "" is
+	// the whole value.
 	Among []string
+	Word  string
 }
 
 func (e *OptionError) Error() string { return e.Message }
+
+// WordError is what Option.Check says of a word inside a value that is none of those
+// that may stand there.
+type WordError struct {
+	Word  string
+	Among []string
+}
+
+func (e *WordError) Error() string {
+	return fmt.Sprintf("%q is none of %s", e.Word, strings.Join(e.Among, ", "))
+}
 
 // Values are the checked options of a table, defaults applied.
 type Values struct {
@@ -88,7 +101,12 @@ func (s *Spec) Resolve(with map[string]string) (Values, []*OptionError) {
 			continue
 		}
 		if err := o.check(with[k]); err != nil {
-			errs = append(errs, &OptionError{Key: k, OnValue: true, Message: err.Error(), Among: o.Enum})
+			oe := &OptionError{Key: k, OnValue: true, Message: err.Error(), Among: o.Enum}
+			var word *WordError
+			if errors.As(err, &word) {
+				oe.Word, oe.Among = word.Word, word.Among
+			}
+			errs = append(errs, oe)
 			continue
 		}
 		v.set[k] = with[k]

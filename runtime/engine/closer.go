@@ -306,7 +306,11 @@ func (c *closer) load(s *closeState) {
 // step; files go on being committed meanwhile.
 func (c *closer) announce(ctx context.Context, closed []*ledger.Close) {
 	var failed error
-	for part := range slices.Chunk(closed, announceBatch) {
+	together := announceBatch
+	if c.policy.OneByOne {
+		together = 1
+	}
+	for part := range slices.Chunk(closed, together) {
 		if ctx.Err() != nil {
 			break
 		}

@@ -129,7 +129,11 @@ func reportOption(e *connector.OptionError, opts []*syntax.Option, spec *connect
 		}
 		d = diags.Errorf(diag.CodeBadOption, span, "%s", msg)
 		if o := findOption(opts, e.Key); o != nil && e.OnValue {
-			d.WithNearest(o.Value.Value, e.Among)
+			word := e.Word
+			if word == "" {
+				word = o.Value.Value
+			}
+			d.WithNearest(word, e.Among)
 		}
 	}
 	if e.Hint != "" {

@@ -46,3 +46,90 @@ func TestReadersAreTold(t *testing.T) {
 	p.terminate()
 	p.wait()
 }
+
+// TestAnnouncementsAreKilledInBetween: the command kills Millrace, for two partitions
+// once before it has told of its partition and once afterwards, when the topic is not
+// told yet. Every partition is told of by both, at least once; those that no crash cut
+// off are told of exactly once.
+func TestAnnouncementsAreKilledInBetween(t *testing.T) {
+	w := newWorld(t)
+	w.run("topics", "create", "clicks", "--partitions", "1").must(t, 0)
+	dir := t.TempDir()
+	script := w.file("ready.sh", `once() { case "$MILLRACE_PARTITION" in k=k0 | k=k1) mkdir "$1-$MILLRACE_PARTITION" 2>/dev/null;; *) false;; esac; }
+cd "$1"
+if once before; then kill -9 $PPID; exit 0; fi
+echo "$MILLRACE_PARTITION" >>told
+if once after; then kill -9 $PPID; fi
+`)
+	job := w.file("job.sql", "SET 'pipeline.name' = 'told';\n"+clicksDDL+
+		"CREATE TABLE out_p (id BIGINT, k STRING) PARTITIONED BY (k) WITH ('connector' = 'filesystem', 'path' = '${OUT}/out_p', 'format' = 'parquet',\n"+
+		"  'sink.partition-commit.policy.kind' = 'success-file,custom,readiness-topic',\n"+
+		"  'sink.partition-commit.policy.command' = 'sh "+script+" "+dir+"', 'sink.partition-commit.readiness-topic.name' = 'ready');\n"+
+		"INSERT INTO out_p SELECT id, k FROM clicks;\n")
+	w.produce("clicks", click(0), click(1), click(2), click(3))
+	kills := 0
+	for ; kills <= 4; kills++ {
+		p := w.start(w.runArgs(job, "--set", "BOUNDED=latest-offset")...)
+		code := p.wait()
+		if code == 0 {
+			break
+		}
+		if code != -1 {
+			t.Fatalf("exit code %d\n%s", code, p.stderr.String())
+		}
+	}
+	if kills != 4 {
+		t.Errorf("killed %d times, want 4", kills)
+	}
+	told, err := os.ReadFile(filepath.Join(dir, "told"))
+	if want := "k=k0\nk=k0\nk=k1\nk=k1\nk=k2\nk=k3\n"; err != nil || string(told) != want {
+		t.Errorf("the command told %q, %v, want %q", told, err, want)
+	}
+	out := w.run("topics", "consume", "ready", "-o", "jsonl").must(t, 0).stdout
+	for _, k := range []string{"k0", "k1", "k2", "k3"} {
+		if n := strings.Count(out, `partition\":\"k=`+k+`\"`); n != 1 {
+			t.Errorf("the topic has %d records of %s, want 1:\n%s", n, k, out)
+		}
+		if _, err := os.Stat(filepath.Join(w.lake, "out_p", "k="+k, "_SUCCESS")); err != nil {
+			t.Error(err)
+		}
+	}
+	// Nothing is told once more.
+	w.run(w.runArgs(job, "--set", "BOUNDED=latest-offset")...).must(t, 0)
+	if again, err := os.ReadFile(filepath.Join(dir, "told")); err != nil || string(again) != string(told) {
+		t.Errorf("the finished job told %q, %v", again, err)
+	}
+}
+
+// TestPoliciesThatAreRefused: policies and their options that do not fit together are
+// errors at their place, which say what to write.
+func TestPoliciesThatAreRefused(t *testing.T) {
+	w := newWorld(t)
+	for name, c := range map[string]struct {
+		options string // from the third line on
+		says    []string
+	}{
+		"a policy without its command": {`'sink.partition-commit.policy.kind' = 'custom'`,
+			[]string{`:1:14: error[missing_option]: policy 'custom' needs option 'sink.partition-commit.policy.command'`, `help: 'sink.partition-commit.policy.command' = '/opt/ready.sh {partition}'`}},
+		"a policy without its topic": {`'sink.partition-commit.policy.kind' = 'readiness-topic'`,
+			[]string{`:1:14: error[missing_option]: policy 'readiness-topic' needs option 'sink.partition-commit.readiness-topic.name'`}},
+		"a command without its policy": {"'sink.partition-commit.policy.kind' = 'success-file',\n'sink.partition-commit.policy.command' = 'x'",
+			[]string{`:4:1: error[bad_option]: 'sink.partition-commit.policy.command' has no effect unless 'sink.partition-commit.policy.kind' names 'custom'`}},
+		"a misspelt policy": {`'sink.partition-commit.policy.kind' = 'success-file,custm'`,
+			[]string{`:3:39: error[bad_option]: `, `"custm" is none of `, `help: did you mean "custom"?`}},
+		"a misspelt placeholder": {"'sink.partition-commit.policy.kind' = 'custom',\n'sink.partition-commit.policy.command' = 'ready {partion}'",
+			[]string{`:4:42: error[bad_option]: `, `"{partion}" is none of {job}, {database}, {table}, {partition}, {location}`, `help: did you mean "{partition}"?`}},
+		"a Java class": {"'sink.partition-commit.policy.kind' = 'success-file',\n'sink.partition-commit.policy.class' = 'com.example.Ready'",
+			[]string{`:4:40: error[bad_option]: `, "policy 'custom' runs the command of 'sink.partition-commit.policy.command'"}},
+	} {
+		for connector, with := range map[string]string{"filesystem": "'path' = 'x'", "hive": "'hive.metastore.uris' = 'thrift://127.0.0.1:1'"} {
+			t.Run(connector+", "+name, func(t *testing.T) {
+				v := *w
+				v.t = t
+				job := w.file("refused.sql", "CREATE TABLE p (x INT, dt STRING) PARTITIONED BY (dt)\nWITH ('connector' = '"+connector+"', 'format' = 'parquet', "+with+",\n"+c.options+");\n"+
+					clicksDDL+"INSERT INTO p SELECT n, k FROM clicks;\n")
+				v.run("check", job).must(t, 2).says(t, c.says...)
+			})
+		}
+	}
+}
