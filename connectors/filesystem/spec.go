@@ -15,7 +15,7 @@ import (
 
 const formatParquet = "parquet"
 
-// Option keys, all Flink's but keyLookupBytes, keyCommand, keyCommandTimeout and keyReadiness.
+// Option keys, all Flink's but keyLookupBytes and those of policies custom and readiness-topic.
 const (
 	keyPath           = "path"
 	keyDefaultName    = "partition.default-name"
@@ -32,6 +32,7 @@ const (
 	keyCommandTimeout = "sink.partition-commit.policy.command.timeout"
 	keySuccessName    = "sink.partition-commit.success-file.name"
 	keyReadiness      = "sink.partition-commit.readiness-topic.name"
+	keyReadyServers   = "sink.partition-commit.readiness-topic.properties.bootstrap.servers"
 	keyExtractor      = "partition.time-extractor.kind"
 	keyExtractorClass = "partition.time-extractor.class"
 	keyPattern        = "partition.time-extractor.timestamp-pattern"
@@ -138,6 +139,7 @@ func (c *Connector) options() []connector.Option {
 		{Key: keyCommandTimeout, Type: connector.OptDuration, Default: "1 min", Doc: "After how long the command is killed, with all that it started, and counts as failed. Not Flink's."},
 		{Key: keyReadiness, Type: connector.OptString, Check: checkReadiness,
 			Doc: "The topic of policy `readiness-topic`, in the embedded log; it is made if there is none. Not Flink's."},
+		{Key: keyReadyServers, Type: connector.OptString, Check: notYet("a readiness topic of a Kafka cluster; it is one of the embedded log"), Doc: "Not yet: a topic of a Kafka cluster."},
 		{Key: keySuccessName, Type: connector.OptString, Default: "_SUCCESS", Check: checkSuccessName, Doc: "Name of the file that announces a partition."},
 		{Key: keyExtractor, Type: connector.OptEnum, Enum: []string{"default"}, Default: "default", Doc: "How a partition's time is read: by pattern and formatter."},
 		{Key: keyExtractorClass, Type: connector.OptString, Check: notYet("custom time extractors"), Doc: "Not yet."},

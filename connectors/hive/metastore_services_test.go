@@ -148,6 +148,7 @@ func TestMetastores(t *testing.T) {
 			t.Run("acceptance", func(t *testing.T) { acceptance(t, l) })
 			t.Run("replacing", func(t *testing.T) { replacing(t, l) })
 			t.Run("registration", func(t *testing.T) { registration(t, l) })
+			t.Run("policies", func(t *testing.T) { policies(t, l) })
 			t.Run("partition of others", func(t *testing.T) { partitionOfOthers(t, l) })
 			t.Run("evolution", func(t *testing.T) { evolution(t, l) })
 			t.Run("altered underneath", func(t *testing.T) { alteredUnderneath(t, l) })

@@ -1,0 +1,73 @@
+//go:build services
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// announcedBySteps takes a partition of a real metastore's table through all four
+// policies: a command that fails holds back itself and the topic alone; it is run again;
+// a late row has all steps taken once more, under the next version.
+func announcedBySteps(t *testing.T, h *warehouse) {
+	w := newWorld(t)
+	w.run("topics", "create", "clicks", "--partitions", "1").must(t, 0)
+	dir := t.TempDir()
+	// It fails, too, if the success file is not there yet.
+	script := w.file("ready.sh", `[ -e "${MILLRACE_LOCATION#file:}/_SUCCESS" ] || { echo no success file; exit 1; }
+[ -e "$1/go" ] || { echo not yet; exit 1; }
+echo "$MILLRACE_DATABASE.$MILLRACE_TABLE $MILLRACE_PARTITION $MILLRACE_FILES $MILLRACE_ROWS" >>"$1/told"
+`)
+	job := w.file("job.sql", "SET 'pipeline.name' = 'steps';\n"+clicksDDL+
+		"CREATE TABLE steps (id BIGINT, k STRING) PARTITIONED BY (k) WITH ('connector' = 'hive', 'hive.metastore.uris' = '"+h.URI+"', 'sink.create-table' = 'true', 'path' = '"+w.lake+"/steps',\n"+
+		"  'sink.rolling-policy.rollover-interval' = '200 ms', 'sink.partition-commit.policy.kind' = 'readiness-topic,custom,metastore,success-file',\n"+
+		"  'sink.partition-commit.policy.command' = 'sh "+script+" "+dir+"', 'sink.partition-commit.readiness-topic.name' = 'ready');\n"+
+		"INSERT INTO steps SELECT id, k FROM clicks;\n")
+	p := w.start(w.runArgs(job)...)
+	w.produce("clicks", click(0))
+	eventuallyOf(t, p, "the command fails", func() (bool, string) {
+		got := w.run("jobs", "ls")
+		return strings.Contains(got.stderr, "exit code 1") && strings.Contains(got.stderr, "not yet"), got.stderr
+	})
+	if parts := fmt.Sprint(h.query(t, "SHOW PARTITIONS steps")); parts != "[[k=k0]]" {
+		t.Errorf("the command is run, and the metastore has %s", parts)
+	}
+	topic := func() string {
+		return strings.ReplaceAll(w.run("topics", "consume", "ready", "-o", "jsonl").must(t, 0).stdout, `\"`, `"`)
+	}
+	if out := strings.TrimSpace(topic()); out != "" {
+		t.Errorf("told before the command: %s", out)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	told := ""
+	for version := 1; version <= 2; version++ {
+		eventuallyOf(t, p, "the topic is told", func() (bool, string) {
+			out := topic()
+			for _, part := range []string{`"database":"default"`, `"table":"steps"`, `"partition":"k=k0"`, fmt.Sprintf(`"version":%d`, version), fmt.Sprintf(`"rows":%d,"files":%[1]d`, version)} {
+				if !strings.Contains(out, part) {
+					return false, part + " is not in: " + out
+				}
+			}
+			return true, out
+		})
+		told += fmt.Sprintf("default.steps k=k0 %d %[1]d\n", version)
+		if have, err := os.ReadFile(filepath.Join(dir, "told")); err != nil || string(have) != told {
+			t.Errorf("the command told %q, %v, want %q", have, err, told)
+		}
+		h.query(t, "REFRESH TABLE steps")
+		if rows := fmt.Sprint(h.query(t, "SELECT COUNT(*) FROM steps WHERE k = 'k0'")); rows != fmt.Sprintf("[[%d]]", version) {
+			t.Errorf("version %d has %s rows", version, rows)
+		}
+		if version == 1 {
+			w.produce("clicks", click(7))
+		}
+	}
+	p.terminate()
+	p.wait()
+}
