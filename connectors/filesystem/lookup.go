@@ -122,7 +122,7 @@ func (s *Source) usable(b *batch.Batch, parts []connector.Partition, sel batch.S
 			}
 		}
 		for row := run.FirstRow; row < run.FirstRow+run.Rows; row++ {
-			e := rowError(b, int(row))
+			e := fullcache.RowError(b, int(row))
 			switch {
 			case e == nil:
 				sel = append(sel, row)
@@ -132,22 +132,6 @@ func (s *Source) usable(b *batch.Batch, parts []connector.Partition, sel batch.S
 		}
 	}
 	return sel, nil
-}
-
-// rowError is the first error of a row, NULL in a NOT NULL column included.
-func rowError(b *batch.Batch, row int) *batch.ValueError {
-	for c := range b.Cols {
-		v, f := &b.Cols[c], &b.Schema.Fields[c]
-		if v.HasDeepErrs() {
-			if e := v.DeepErr(row); e != nil {
-				return e
-			}
-		}
-		if !f.Type.Nullable && v.IsNull(row) {
-			return &batch.ValueError{Code: batch.CodeNullInNotNull, Where: f.Name, Message: "NULL in a NOT NULL column"}
-		}
-	}
-	return nil
 }
 
 // unusable is the error of a row of a table that is looked up.

@@ -70,6 +70,17 @@ func classOf(err error) class {
 	}
 }
 
+// readRights is what a user needs who looks up.
+const readRights = "the user needs HMGET, GET, SMEMBERS, SISMEMBER, SCARD, ZRANGE, ZSCORE or ZCARD, as the data type has them, on keys of '" + keyKey + "'; grant them"
+
+// explainedRead is explained for a lookup.
+func explainedRead(err error) error {
+	if codeOf(err) == "NOPERM" {
+		return fmt.Errorf("%w; %s", err, readRights)
+	}
+	return explained(err)
+}
+
 // explained is err with what to do about it.
 func explained(err error) error {
 	if h := hints[codeOf(err)]; h != "" {

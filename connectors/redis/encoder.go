@@ -37,7 +37,7 @@ func newLayout(t *connector.Table) (*layout, error) {
 	l := &layout{typ: v.String(keyType), plain: v.String(keyFormat) == formatPlain, member: -1, score: -1,
 		keys: t.PrimaryKey, ttl: v.Duration(keyTTL).Milliseconds()}
 	if len(t.PrimaryKey) == 0 {
-		return nil, errors.New("connector redis writes by primary key, and the table has none")
+		return nil, errors.New("keys of connector redis are made of the primary key, and the table has none: add PRIMARY KEY (...) NOT ENFORCED")
 	}
 	for i, c := range t.Columns {
 		l.names = append(l.names, c.Name)
@@ -46,7 +46,7 @@ func newLayout(t *connector.Table) (*layout, error) {
 			continue
 		}
 		if k := c.Type.Kind; nested(c.Type) || k == types.Float || k == types.Double {
-			return nil, fmt.Errorf("column %q of the primary key is %s: a key or a member is made of text, bytes, whole and decimal numbers, BOOLEAN and times", c.Name, c.Type)
+			return nil, &connector.ColumnError{Column: i, Message: fmt.Sprintf("column %q of the primary key is %s: a key or a member is made of text, bytes, whole and decimal numbers, BOOLEAN and times", c.Name, c.Type)}
 		}
 	}
 	keys := slices.Clone(t.PrimaryKey)
@@ -78,7 +78,7 @@ func (l *layout) bindValues(t *connector.Table) error {
 	case typeHash:
 		for _, c := range l.values {
 			if nested(t.Columns[c].Type) {
-				return fmt.Errorf("not_yet: column %q, %s, as a field of a hash; use '%s' = '%s', or write its parts", l.names[c], t.Columns[c].Type, keyType, typeString)
+				return &connector.ColumnError{Column: c, Message: fmt.Sprintf("not_yet: column %q, %s, as a field of a hash; use '%s' = '%s', or write its parts", l.names[c], t.Columns[c].Type, keyType, typeString)}
 			}
 		}
 		if len(l.values) == 0 {
@@ -88,7 +88,7 @@ func (l *layout) bindValues(t *connector.Table) error {
 		return l.bindString(t)
 	case typeSet:
 		if len(l.values) > 0 {
-			return fmt.Errorf("a set holds members alone, and column %q is outside the primary key", l.names[l.values[0]])
+			return &connector.ColumnError{Column: l.values[0], Message: fmt.Sprintf("a set holds members alone, and column %q is outside the primary key", l.names[l.values[0]])}
 		}
 	case typeZSet:
 		name := t.Options.String(keyScore)

@@ -67,10 +67,10 @@ func batchOf(columns []connector.Column, kinds []batch.Kind, values ...any) *bat
 	return b
 }
 
-// shown prints the commands of a body, one a line.
-func shown(t testing.TB, body []byte) string {
+// commandsOf are the commands of a body.
+func commandsOf(t testing.TB, body []byte) [][]string {
 	t.Helper()
-	var out strings.Builder
+	var out [][]string
 	next := func() uint64 {
 		x, n := binary.Uvarint(body)
 		if n <= 0 {
@@ -80,15 +80,23 @@ func shown(t testing.TB, body []byte) string {
 		return x
 	}
 	for len(body) > 0 {
-		for i := range next() {
+		var cmd []string
+		for range next() {
 			n := next()
-			if i > 0 {
-				out.WriteByte(' ')
-			}
-			out.Write(body[:n])
+			cmd = append(cmd, string(body[:n]))
 			body = body[n:]
 		}
-		out.WriteByte('\n')
+		out = append(out, cmd)
+	}
+	return out
+}
+
+// shown prints the commands of a body, one a line.
+func shown(t testing.TB, body []byte) string {
+	t.Helper()
+	var out strings.Builder
+	for _, cmd := range commandsOf(t, body) {
+		out.WriteString(strings.Join(cmd, " ") + "\n")
 	}
 	return out.String()
 }

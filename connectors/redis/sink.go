@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
+
 	"github.com/millrace/millrace/connectors/outbox"
 	"github.com/millrace/millrace/runtime/connector"
 )
@@ -22,7 +24,7 @@ func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connecto
 		return nil, err
 	}
 	s := &sender{client: client, request: t.Options.Duration(keyRequest), wrong: newWrongKeys(time.Now), typ: l.typ}
-	explain, err := s.probe(ctx, addr)
+	explain, err := probe(ctx, client, s.request, addr)
 	if err != nil {
 		client.Close()
 		return nil, err
@@ -39,13 +41,13 @@ func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connecto
 	return sink, nil
 }
 
-// probe looks what the server is and how it keeps its data. A user who may not ask
-// is no error.
-func (s *sender) probe(ctx context.Context, a address) (explain string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, s.request)
+// probe looks what the server is and how it keeps its data. A user who may not ask,
+// and a server that does not answer, are no error.
+func probe(ctx context.Context, client *goredis.Client, request time.Duration, a address) (explain string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, request)
 	defer cancel()
 	name := fmt.Sprintf("redis://%s/%d", a.host, a.db)
-	info, err := s.client.Info(ctx).Result()
+	info, err := client.Info(ctx).Result()
 	switch code := codeOf(err); {
 	case err == nil:
 	case code == "NOPERM":
@@ -66,7 +68,7 @@ func (s *sender) probe(ctx context.Context, a address) (explain string, err erro
 	if f["aof_enabled"] != "1" {
 		return explain + "it has no append-only file: rows that it has acknowledged are lost when it ends without saving (appendonly yes)", nil
 	}
-	conf, err := s.client.ConfigGet(ctx, "appendfsync").Result()
+	conf, err := client.ConfigGet(ctx, "appendfsync").Result()
 	if err != nil && codeOf(err) == "" {
 		return explain + "it has an append-only file", nil
 	}

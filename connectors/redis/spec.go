@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace/millrace/connectors/partialcache"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/vfs"
 )
@@ -61,9 +62,10 @@ type Connector struct {
 func New(fsys vfs.FS, staging string) *Connector {
 	return &Connector{fs: fsys, staging: staging, spec: connector.Spec{
 		Name:      "redis",
-		Summary:   "Keys of a Redis server, written by primary key.",
+		Summary:   "Keys of a Redis server, written and looked up by primary key.",
 		Doc:       strings.TrimSpace(page),
 		Sink:      true,
+		Lookup:    true,
 		Options:   options(),
 		Changelog: connector.Upsert,
 		Guarantee: "At least once, with the same end state as exactly once: each row sets absolute values under its primary key, a lane's rows are sent in order, " +
@@ -76,7 +78,7 @@ func New(fsys vfs.FS, staging string) *Connector {
 func (c *Connector) Spec() *connector.Spec { return &c.spec }
 
 func options() []connector.Option {
-	return []connector.Option{
+	return append([]connector.Option{
 		{Key: keyURL, Type: connector.OptString, Required: true, Secret: true, Check: func(s string) error { _, err := parseURL(s); return err },
 			Doc: "The server: `redis://[user:password@]host:6379[/db]`; `rediss://` uses TLS. It may hold a password, and is masked."},
 		{Key: keyUser, Type: connector.OptString, Doc: "The user, instead of the URL's."},
@@ -94,11 +96,11 @@ func options() []connector.Option {
 		{Key: keyFlushBytes, Type: connector.OptBytes, Default: "1MB", Doc: "Rows are sent when their commands have this size, in one transaction."},
 		{Key: keyFlushAge, Type: connector.OptDuration, Default: "1 s", Doc: "Rows are sent at this age."},
 		{Key: keyConnect, Type: connector.OptDuration, Default: "5 s", Doc: "How long a connection may take."},
-		{Key: keyRequest, Type: connector.OptDuration, Default: "30 s", Doc: "How long one transaction may take before it is sent again."},
+		{Key: keyRequest, Type: connector.OptDuration, Default: "30 s", Doc: "How long one transaction, or one request of a lookup, may take before it is sent again."},
 		{Key: keyCA, Type: connector.OptString, Doc: "A PEM file of the authorities that the server's certificate is checked against. Unset: the system's."},
 		{Key: keyCert, Type: connector.OptString, Doc: "A PEM file of this client's certificate."},
 		{Key: keyCertKey, Type: connector.OptString, Doc: "A PEM file of its key."},
-	}
+	}, partialcache.SpecOptions()...)
 }
 
 func validate(v connector.Values) error {
@@ -114,7 +116,7 @@ func validate(v connector.Values) error {
 		}
 		return &connector.OptionError{Key: key, Message: "'" + key + "' has no effect with '" + keyType + "' = '" + typ + "'"}
 	}
-	for _, err := range []error{only(keyMember, typeSet, typeZSet), only(keyScore, typeZSet), only(keyFormat, typeString)} {
+	for _, err := range []error{only(keyMember, typeSet, typeZSet), only(keyScore, typeZSet), only(keyFormat, typeString), partialcache.Validate(v)} {
 		if err != nil {
 			return err
 		}

@@ -55,9 +55,11 @@ func nested(t types.Type) bool {
 	return t.Kind == types.Array || t.Kind == types.Map || t.Kind == types.Row
 }
 
+// exactScore is up to where a double holds every whole number.
+const exactScore = 1 << 53
+
 // score gives the value of a score column, and why it is none.
 func score(v *batch.Vec, i int) (x float64, refused string) {
-	const exact = 1 << 53
 	if v.IsNull(i) {
 		return 0, "NULL is no score"
 	}
@@ -70,7 +72,7 @@ func score(v *batch.Vec, i int) (x float64, refused string) {
 	case types.Int:
 		return float64(v.I32[i]), ""
 	case types.BigInt:
-		if n := v.I64[i]; n > exact || n < -exact {
+		if n := v.I64[i]; n > exactScore || n < -exactScore {
 			return 0, strconv.FormatInt(n, 10) + " is beyond 2^53: a score, a double, does not hold it exactly"
 		}
 		return float64(v.I64[i]), ""

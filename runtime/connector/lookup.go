@@ -58,3 +58,34 @@ func (f *Found) Reset() {
 
 // EndKey says that the rows of one more key are all in Sel.
 func (f *Found) EndKey() { f.First = append(f.First, int32(len(f.Sel))) }
+
+// LookupChecker is a LookupConnector that can tell from a declaration alone whether a
+// table can be looked up by some keys.
+type LookupChecker interface {
+	// CheckLookup is OpenLookup's check of the table and of the keys, without asking
+	// the table's system. Its error is an *OptionError, a *ColumnError, a
+	// *MissingKeyError, or about the table as a whole.
+	CheckLookup(t *Table, keys []int) error
+}
+
+// ColumnError says that a column, as it is declared, is none that a connector can use.
+type ColumnError struct {
+	// Column is an index into Table.Columns.
+	Column int
+	// Message is a sentence without a position; one that begins with "not_yet: " is
+	// about something that is not supported yet. Hint may say what to do instead.
+	Message, Hint string
+}
+
+func (e *ColumnError) Error() string { return e.Message }
+
+// MissingKeyError says that a table cannot be looked up without an equality with a
+// column.
+type MissingKeyError struct {
+	// Column is an index into Table.Columns.
+	Column int
+	// Message says why, without a position.
+	Message string
+}
+
+func (e *MissingKeyError) Error() string { return e.Message }

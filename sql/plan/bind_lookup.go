@@ -50,7 +50,7 @@ func (b *Binder) joinAsOf(j *syntax.Join, t *syntax.TableRef, sc *scope) Node {
 		return nil
 	}
 	n := &Lookup{Input: left, Kind: joinKinds[j.Kind], Table: table, Right: right.Cols, Ordinals: right.Ordinals, Span: j.Op.Span()}
-	if !n.setKeys(b, Conjuncts(on), t) {
+	if !n.setKeys(b, Conjuncts(on), t) || !b.checkLookup(n, t) {
 		return nil
 	}
 	n.Cols = n.columnsOver(left, n.Right)
