@@ -10,6 +10,16 @@
 //	Seal      the commands into a file, synced (outbox)
 //	Send      WATCH fence, GET fence, MULTI, SET fence, the commands, EXEC
 //
+// A table that is looked up has its keys where the sink writes them: the same layout
+// makes them of the join's keys. connectors/partialcache asks for what it does not
+// keep, a reader makes rows of the answers:
+//
+//	HMGET                 a hash: a row while one of the table's fields is there
+//	GET                   a string
+//	SISMEMBER, ZSCORE     the member that is one of the join's keys
+//	SCARD and SMEMBERS,   each member of a key, no more than a bound
+//	ZCARD and ZRANGE
+//
 // The body of a sealed file is its commands one after another:
 //
 //	+----------+--------+-------+--------+-------+-----
@@ -24,9 +34,12 @@
 //     who wrote last. A request of an earlier process that is still on its way finds
 //     it changed, and its EXEC does nothing.
 //   - Invariant 6: a value that Redis cannot hold exactly, and a key that would not be
-//     told from another row's, are refused by Check.
+//     told from another row's, are refused by Check. A lookup takes what is there
+//     exactly, or fails: an answer that did not come is no missing key.
+//   - Invariant 8: a pipeline, the members of a key and the rows of a batch are bounded.
 //
 // # Concurrency
 //
-// A sink is safe for concurrent use. An encoder belongs to one writer.
+// A sink and a lookup are safe for concurrent use. An encoder belongs to one writer, a
+// reader to one load at a time.
 package redis

@@ -44,6 +44,17 @@ func TestDialectPage(t *testing.T) {
 	if len(files) < 8 {
 		t.Fatalf("%d SQL blocks", len(files))
 	}
+	compileJob(t, files)
+	for _, s := range catalog.Known() {
+		if !s.Later && !strings.Contains(string(b), "`"+s.Key+"`") {
+			t.Errorf("%s does not name the setting %s", page, s.Key)
+		}
+	}
+}
+
+// compileJob compiles blocks as one job, without a warning.
+func compileJob(t *testing.T, files []compile.Source) {
+	t.Helper()
 	reg, err := all.Registry(all.Deps{})
 	if err != nil {
 		t.Fatal(err)
@@ -52,10 +63,17 @@ func TestDialectPage(t *testing.T) {
 	if len(ds) > 0 || u.Job == nil {
 		t.Errorf("%s", diag.Renderer{}.String(ds))
 	}
-	for _, s := range catalog.Known() {
-		if !s.Later && !strings.Contains(string(b), "`"+s.Key+"`") {
-			t.Errorf("%s does not name the setting %s", page, s.Key)
+}
+
+// TestConnectorPages compiles the jobs that pages of connectors show.
+func TestConnectorPages(t *testing.T) {
+	for _, page := range []string{"redis"} {
+		page = "docs/connectors/" + page + ".md"
+		b, err := os.ReadFile(filepath.Join("..", "..", "..", page))
+		if err != nil {
+			t.Fatal(err)
 		}
+		compileJob(t, blocks(page, string(b), "sql"))
 	}
 }
 

@@ -105,6 +105,9 @@ func TestLookupsInRedis(t *testing.T) {
 	r.Proxy.Break(services.Fault{Kind: services.LoseReply, After: 2000})
 	w.produce("clicks", clicks(2*part, part)...)
 	written(3 * part)
+	if n, _ := r.Proxy.Struck(); n != 1 {
+		t.Errorf("%d answers were lost", n)
+	}
 	p.kill()
 	w.run(w.runArgs(job, "--set", url, "--set", "BOUNDED=latest-offset")...).must(t, 0)
 	w.run("ledger", "show", "--check").must(t, 0)
