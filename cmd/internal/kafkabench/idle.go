@@ -30,7 +30,13 @@ func (b *bench) idleOf(ctx context.Context, system string, topics int) error {
 	if err := createTopics(ctx, s, partitionsEach, names...); err != nil {
 		return err
 	}
-	if _, err := b.roundRobin(ctx, s, names, int64(topics*partitionsEach)); err != nil {
+	p, err := b.producer(ctx, s, clientFranz, names)
+	if err != nil {
+		return err
+	}
+	_, _, err = p.send(ctx, int64(2*topics*partitionsEach))
+	p.close()
+	if err != nil {
 		return err
 	}
 	if _, err := s.rested(ctx); err != nil {

@@ -53,6 +53,7 @@ type bench struct {
 
 	// many and scan
 	files    int
+	clients  []string
 	buffered int
 	scanners int
 	rate     int // records/s
@@ -79,7 +80,8 @@ func (b *bench) parse(args []string) error {
 	fl.BoolVar(&b.consume, "consume", true, "consume what was produced")
 	fl.BoolVar(&b.pin, "pin", false, "the server on processor 0, the client on the others")
 	fl.IntVar(&b.files, "files", 20000, "limit of the server's open files, in scenario many")
-	fl.IntVar(&b.buffered, "buffered", 30000, "records that the producer of scenario many has under way")
+	clients := fl.String("clients", clientFranz, "producers of scenario many: franz, or prepared, which sends what was encoded before")
+	fl.IntVar(&b.buffered, "buffered", 30000, "records that producer franz of scenario many has under way")
 	fl.IntVar(&b.scanners, "scanners", 4, "readers of old records in scenario scan")
 	fl.IntVar(&b.rate, "rate", 2000, "records per second of the producer in scenario scan")
 	fl.IntVar(&b.seconds, "seconds", 20, "how long that producer runs")
@@ -104,6 +106,12 @@ func (b *bench) parse(args []string) error {
 	}
 	if *systems != "" {
 		b.systems = strings.Split(*systems, ",")
+	}
+	b.clients = strings.Split(*clients, ",")
+	for _, c := range b.clients {
+		if c != clientFranz && c != clientPrepared {
+			return fmt.Errorf("-clients: %q is none of %s, %s", c, clientFranz, clientPrepared)
+		}
 	}
 	for _, s := range b.systems {
 		if !slices.Contains(allSystems(), s) {

@@ -3,16 +3,24 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"sync/atomic"
 	"text/tabwriter"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sys/unix"
 )
 
 // partitionsEach is how many partitions the topics of scenario many have.
 const partitionsEach = 3
+
+// Clients of scenario many.
+const (
+	clientFranz    = "franz"
+	clientPrepared = "prepared"
+)
 
 // many writes one record into each of many partitions, round and round, and shows
 // what a server needs for that beside the same with few partitions.
@@ -21,43 +29,58 @@ func (b *bench) many(ctx context.Context) error {
 	var all []measurement
 	for repetition := range b.repetitions {
 		for _, partitions := range b.partitions {
-			for _, system := range systems {
-				m, err := b.manyOf(ctx, system, partitions)
-				if err != nil {
-					return fmt.Errorf("%s with %d partitions: %w", system, partitions, err)
-				}
-				m.Repetition = repetition
-				all = append(all, m)
-				if err := b.note(m); err != nil {
-					return err
+			for _, client := range b.clients {
+				for _, system := range systems {
+					m, err := b.manyOf(ctx, system, client, partitions)
+					if err != nil {
+						return fmt.Errorf("%s with %d partitions and client %s: %w", system, partitions, client, err)
+					}
+					m.Repetition = repetition
+					all = append(all, m)
+					if err := b.note(m); err != nil {
+						return err
+					}
 				}
 			}
 		}
 	}
 	fmt.Fprintf(b.out, "\none record of %d bytes into each partition in turn, %d MB in all, ulimit -n %d; medians of %d (lowest-highest)\n", b.records[0], b.bytes/1e6, b.files, b.repetitions)
 	w := tabwriter.NewWriter(b.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "system\tpartitions\tMB/s\tof fewest\tCPU s/GB\tpeak MiB\tmost files")
+	fmt.Fprintln(w, "system\tclient\tpartitions\tMB/s\tof fewest\tCPU s/GB\trecords/batch\tserver us/batch\tclient us/batch\tpeak MiB\tmost files")
 	for _, system := range systems {
-		first := 0.0
-		for _, partitions := range b.partitions {
-			var own []measurement
-			for _, m := range all {
-				if m.Partitions == partitions {
-					own = append(own, m)
-				}
-			}
-			get := func(value func(measurement) float64) spread { return of(own, producing, system, value) }
-			r := get(rateOf)
-			if first == 0 {
-				first = r.median
-			}
-			fmt.Fprintln(w, strings.Join([]string{system, fmt.Sprint(partitions), r.format(1), ratio(r.median, first), get(cpuOf).format(2), get(peakOf).format(0), get(filesOf).format(0)}, "\t"))
+		for _, client := range b.clients {
+			b.printMany(w, all, system, client)
 		}
 	}
 	return w.Flush()
 }
 
-func (b *bench) manyOf(ctx context.Context, system string, partitions int) (m measurement, err error) {
+// printMany prints the lines of a system with a client.
+func (b *bench) printMany(w io.Writer, all []measurement, system, client string) {
+	first := 0.0
+	for _, partitions := range b.partitions {
+		var own []measurement
+		for _, m := range all {
+			if m.Partitions == partitions && m.Client == client {
+				own = append(own, m)
+			}
+		}
+		get := func(value func(measurement) float64) spread { return of(own, producing, system, value) }
+		r := get(rateOf)
+		if first == 0 {
+			first = r.median
+		}
+		fmt.Fprintln(w, strings.Join([]string{system, client, fmt.Sprint(partitions), r.format(1), ratio(r.median, first), get(cpuOf).format(2),
+			get(func(m measurement) float64 { return m.PerBatch }).format(0),
+			get(func(m measurement) float64 { return m.ServerMicros }).format(1),
+			get(func(m measurement) float64 { return m.ClientMicros }).format(1),
+			get(peakOf).format(0), get(filesOf).format(0)}, "\t"))
+	}
+}
+
+// manyOf measures one system with one client. The first round, in which a client asks
+// for each topic and partitions get their first record, is not in it.
+func (b *bench) manyOf(ctx context.Context, system, client string, partitions int) (m measurement, err error) {
 	s, err := b.start(ctx, system, b.files)
 	if err != nil {
 		return m, err
@@ -71,62 +94,106 @@ func (b *bench) manyOf(ctx context.Context, system string, partitions int) (m me
 	if err := createTopics(ctx, s, partitionsEach, names...); err != nil {
 		return m, err
 	}
-	m = measurement{cell: cell{b.records[0], 0, topics * partitionsEach}, Phase: producing, System: system}
-	n := max(b.bytes/int64(m.Record), int64(m.Partitions))
-	stop := s.watchFiles(ctx)
-	if m.CPU, err = s.cpuOf(ctx, func() error {
-		took, err := b.roundRobin(ctx, s, names, n)
-		m.Rate = perSecond(n*int64(m.Record), took)
-		return err
-	}); err != nil {
-		stop()
+	m = measurement{cell: cell{b.records[0], 0, topics * partitionsEach}, Phase: producing, System: system, Client: client}
+	p, err := b.producer(ctx, s, client, names)
+	if err != nil {
 		return m, err
 	}
-	m.CPU /= float64(n) * float64(m.Record) / 1e9
+	defer p.close()
+	if _, _, err := p.send(ctx, int64(m.Partitions)); err != nil {
+		return m, fmt.Errorf("%w\nthe server said:\n%s", err, s.Log())
+	}
+	stop := s.watchFiles(ctx)
+	var sent, batches int64
+	var own time.Duration
+	cpu, err := s.cpuOf(ctx, func() (err error) {
+		before, began := ownCPU(), time.Now()
+		sent, batches, err = p.send(ctx, max(b.bytes/int64(m.Record), int64(m.Partitions)))
+		m.Rate, own = perSecond(sent*int64(m.Record), time.Since(began)), ownCPU()-before
+		return err
+	})
 	m.Files = float64(stop())
+	if err != nil {
+		return m, err
+	}
+	m.CPU = cpu / (float64(sent) * float64(m.Record) / 1e9)
+	m.PerBatch = float64(sent) / float64(batches)
+	m.ServerMicros, m.ClientMicros = cpu*1e6/float64(batches), own.Seconds()*1e6/float64(batches)
 	m.Resident, err = s.peakMiB()
 	return m, err
 }
 
-// roundRobin produces n records, one into each partition of each topic in turn, and
-// returns how long that took until the last was acknowledged. The first round, in
-// which the client asks for each topic, is not in it.
-func (b *bench) roundRobin(ctx context.Context, s *server, topics []string, n int64) (time.Duration, error) {
-	c, err := kgo.NewClient(kgo.SeedBrokers(s.addr), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedRecords(b.buffered),
-		kgo.ProducerLinger(defaultLinger*time.Millisecond), kgo.ProducerBatchCompression(kgo.NoCompression()))
-	if err != nil {
-		return 0, fmt.Errorf("making a client: %w", err)
+// ownCPU is the processor time that this process, which is the client, has used.
+func ownCPU() time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0
 	}
-	defer c.Close()
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// roundRobin writes records, one into each partition of each topic in turn, and goes
+// on where it ended.
+type roundRobin interface {
+	// send writes n records, or a few more, and returns how many in how many batches
+	// when all are acknowledged.
+	send(ctx context.Context, n int64) (sent, batches int64, err error)
+	close()
+}
+
+func (b *bench) producer(ctx context.Context, s *server, client string, topics []string) (roundRobin, error) {
 	value := make([]byte, b.records[0])
 	for i := range value {
 		value[i] = 'A' + byte(i%26)
 	}
+	if client == clientPrepared {
+		return newPrepared(ctx, s.addr, topics, value)
+	}
+	f := &franz{topics: topics, value: value}
+	var err error
+	f.c, err = kgo.NewClient(kgo.SeedBrokers(s.addr), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedRecords(b.buffered),
+		kgo.ProducerLinger(defaultLinger*time.Millisecond), kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.WithHooks(f))
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	return f, nil
+}
+
+// franz is the client of franz-go, with its batching.
+type franz struct {
+	c       *kgo.Client
+	topics  []string
+	value   []byte
+	next    int64
+	batches atomic.Int64
+}
+
+func (f *franz) close() { f.c.Close() }
+
+// OnProduceBatchWritten counts batches for send.
+func (f *franz) OnProduceBatchWritten(kgo.BrokerMetadata, string, int32, kgo.ProduceBatchMetrics) {
+	f.batches.Add(1)
+}
+
+func (f *franz) send(ctx context.Context, n int64) (sent, batches int64, err error) {
 	var failed atomic.Pointer[error]
-	send := func(from, to int64) error {
-		for i := from; i < to && failed.Load() == nil && ctx.Err() == nil; i++ {
-			at := i % int64(len(topics)*partitionsEach)
-			c.Produce(ctx, &kgo.Record{Topic: topics[at/partitionsEach], Partition: int32(at % partitionsEach), Value: value}, func(_ *kgo.Record, err error) {
-				if err != nil {
-					failed.CompareAndSwap(nil, &err)
-				}
-			})
-		}
-		if err := c.Flush(ctx); err != nil {
-			return err
-		}
-		if err := failed.Load(); err != nil {
-			return fmt.Errorf("producing: %w", *err)
-		}
-		return nil
+	before := f.batches.Load()
+	for ; sent < n && failed.Load() == nil && ctx.Err() == nil; sent++ {
+		at := f.next % int64(len(f.topics)*partitionsEach)
+		f.next++
+		f.c.Produce(ctx, &kgo.Record{Topic: f.topics[at/partitionsEach], Partition: int32(at % partitionsEach), Value: f.value}, func(_ *kgo.Record, err error) {
+			if err != nil {
+				failed.CompareAndSwap(nil, &err)
+			}
+		})
 	}
-	round := int64(len(topics) * partitionsEach)
-	if err := send(0, round); err != nil {
-		return 0, err
+	if err := f.c.Flush(ctx); err != nil {
+		return 0, 0, err
 	}
-	began := time.Now()
-	err = send(round, round+n)
-	return time.Since(began), err
+	if err := failed.Load(); err != nil {
+		return 0, 0, fmt.Errorf("producing: %w", *err)
+	}
+	return sent, f.batches.Load() - before, nil
 }
 
 // watchFiles looks again and again how many files the server has open; stop returns

@@ -32,7 +32,13 @@ type measurement struct {
 	P99      float64 `json:"p99_ms,omitempty"`
 	Resident float64 `json:"peak_mib,omitempty"`
 	Files    float64 `json:"files,omitempty"`
-	Load     string  `json:"load,omitempty"`
+	// Of scenario many: the client, how many records its batches have, and the
+	// microseconds of processor time of both for each.
+	Client       string  `json:"client,omitempty"`
+	PerBatch     float64 `json:"records_per_batch,omitempty"`
+	ServerMicros float64 `json:"server_us_per_batch,omitempty"`
+	ClientMicros float64 `json:"client_us_per_batch,omitempty"`
+	Load         string  `json:"load,omitempty"`
 }
 
 // Phases of throughput, and what stands for the disk among the systems.
