@@ -38,6 +38,9 @@ const (
 
 	editTransaction     uint16 = 43 // a transactional producer
 	editTransactionGone uint16 = 44 // a transactional id that nobody uses
+
+	editProducers uint16 = 45 // many of editProducer
+	editEpochs    uint16 = 46 // many of editEpoch
 )
 
 // enc builds a payload: varints, and strings with their length before them.
@@ -165,15 +168,6 @@ func partitionEdit(id PartitionID, start, next, reserved int64) manifest.Edit {
 	return e.edit(editPartition)
 }
 
-func epochEdit(id PartitionID, r EpochRange) manifest.Edit {
-	var e enc
-	e.u(uint64(id))
-	e.i(int64(r.LeaderEpoch))
-	e.i(r.Start)
-	e.i(r.End)
-	return e.edit(editEpoch)
-}
-
 // segPart is what one segment holds of one partition.
 type segPart struct {
 	id         PartitionID
@@ -182,7 +176,8 @@ type segPart struct {
 }
 
 func (s *segmentInfo) edit(parts []segPart) manifest.Edit {
-	var e enc
+	const entryBytes = 8 // of a partition with few records, about
+	e := enc{b: make([]byte, 0, 64+entryBytes*len(parts))}
 	e.u(s.id)
 	e.u(uint64(s.kind))
 	e.u(uint64(s.shard))
@@ -317,24 +312,6 @@ func producerIDsEdit(next int64) manifest.Edit {
 	var e enc
 	e.i(next)
 	return e.edit(editProducerIDs)
-}
-
-func producerEdit(part PartitionID, id int64, st *producerState) manifest.Edit {
-	var e enc
-	e.u(uint64(part))
-	e.i(id)
-	e.i(int64(st.epoch))
-	e.i(int64(st.coordinatorEpoch))
-	e.i(st.lastOffset)
-	e.i(st.lastMs)
-	e.i(st.txnFirst)
-	e.u(uint64(st.n))
-	for _, b := range st.batches[:st.n] {
-		e.i(b.base)
-		e.i(int64(b.seq))
-		e.i(int64(b.count))
-	}
-	return e.edit(editProducer)
 }
 
 func decodeProducer(d *dec) (id int64, st producerState) {

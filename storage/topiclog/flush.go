@@ -1,6 +1,7 @@
 package topiclog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,10 +71,24 @@ func (sh *shard) flushOnce() {
 		sh.s.diskFull(err)
 	}
 	sh.mu.Lock()
+	if err == nil && !sh.flushDue() {
+		// Appends that came meanwhile asked again for what is done now. Whoever
+		// waits for another flush asks once more.
+		select {
+		case <-sh.flushWake:
+		default:
+		}
+	}
 	sh.flushErr = err
 	sh.flushGen++
 	sh.space.Broadcast()
 	sh.mu.Unlock()
+}
+
+// flushDue says that the cache is as full as a flush needs; mu is held.
+func (sh *shard) flushDue() bool {
+	limit := sh.s.opts.shardCache(len(sh.s.shards))
+	return sh.cacheBytes >= limit/2 || sh.ownBytes >= limit || sh.noteBytes >= flushNoteBytes
 }
 
 // Flush writes everything that the write caches hold to segments.
@@ -117,6 +132,8 @@ type flushPart struct {
 	// own, if it is not nil, has what comes after batches; behind follows it.
 	own    *sealed
 	behind []cached
+	// limit is the offset behind all of it.
+	limit int64
 }
 
 // bytes is the size of everything in the part.
@@ -146,11 +163,16 @@ func (sh *shard) flush() error {
 		sh.mu.Unlock()
 		return nil
 	}
-	parts := sh.takeParts(through)
+	parts := sh.takeParts()
+	if len(sh.promoted) > 0 {
+		sortParts(parts)
+	}
 	useless := sh.takeOwn(parts)
-	facts, freshened := sh.takeFresh(parts, through)
-	producers := sh.takeProducers(through)
+	epochs := takeEpochs(parts)
+	facts, freshened := sh.takeNotes()
+	producers := sh.takeProducers()
 	sh.mu.Unlock()
+	sortParts(parts)
 	sh.discard(useless)
 	edits := slices.Clone(sh.recoveryEdits)
 	done := false
@@ -173,20 +195,15 @@ func (sh *shard) flush() error {
 		cursors = cursors[n:]
 	}
 	// So are producers: a batch that they know already changes nothing.
-	var known []manifest.Edit
-	size := 0
-	for i := range producers {
-		n := len(known)
-		known = producers[i].edits(known)
-		// Only what is new is counted: there can be tens of thousands.
-		if size += editBytes(known[n:]); size > maxCursorBytes {
-			if err := sh.s.meta.commit(nil, known...); err != nil {
-				return fmt.Errorf("committing producers: %w", err)
-			}
-			known, size = nil, 0
+	known := producers.encode()
+	for len(known) > 0 && editBytes(known) > maxCursorBytes {
+		n := editsThatFit(known)
+		if err := sh.s.meta.commit(nil, known[:n]...); err != nil {
+			return fmt.Errorf("committing producers: %w", err)
 		}
+		known = known[n:]
 	}
-	edits = slices.Concat(facts, cursors, known, edits)
+	edits = slices.Concat(facts, epochs.edits(), cursors, known, edits)
 	err = sh.s.meta.commit(func() {
 		sh.flushedThrough(through, seg, parts, freshened, producers)
 		settleCursors()
@@ -218,7 +235,7 @@ func (sh *shard) writeParts(parts []flushPart) (seg *segmentInfo, err error) {
 // partEdits let the manifest name what writeParts wrote.
 func partEdits(parts []flushPart, seg *segmentInfo) []manifest.Edit {
 	var edits []manifest.Edit
-	var held []segPart
+	held := make([]segPart, 0, len(parts))
 	for i := range parts {
 		if len(parts[i].batches) > 0 {
 			held = append(held, parts[i].seg)
@@ -255,15 +272,11 @@ func editsThatFit(edits []manifest.Edit) int {
 	return len(edits)
 }
 
-// takeParts lists what is cached up to the group; mu is held.
-func (sh *shard) takeParts(through uint64) []flushPart {
-	var parts []flushPart
+// takeParts lists what is cached; mu is held.
+func (sh *shard) takeParts() []flushPart {
+	parts := make([]flushPart, 0, len(sh.dirty))
 	for _, p := range sh.dirty {
-		n := 0
-		for n < len(p.recent) && p.recent[n].seq <= through {
-			n++
-		}
-		from := 0
+		n, from := len(p.recent), 0
 		for from < n && p.recent[from].last < p.start {
 			from++
 		}
@@ -271,55 +284,58 @@ func (sh *shard) takeParts(through uint64) []flushPart {
 			continue
 		}
 		// The list only grows behind n and its elements never change.
-		parts = append(parts, flushPart{p: p, batches: p.recent[from:n:n]})
+		parts = append(parts, flushPart{p: p, batches: p.recent[from:n:n], seg: segPart{id: p.id}, limit: p.end})
 	}
-	slices.SortFunc(parts, func(a, b flushPart) int { return int(int64(a.p.id) - int64(b.p.id)) })
 	return parts
 }
 
-// fresh says that the notes or epochs of a partition's records below limit go
-// into the manifest with a flush.
-type fresh struct {
-	p             *partition
-	limit         int64
-	epochs, notes bool
+// sortParts sorts by partition; mostly they are in order.
+func sortParts(parts []flushPart) {
+	slices.SortFunc(parts, func(a, b flushPart) int { return cmp.Compare(a.seg.id, b.seg.id) })
 }
 
-// unflushed is the first offset that the journal still has to bring back if the
-// machine stops after a flush up to the group; mu is held. What the manifest
-// says of records from there on could outlive them.
-func (p *partition) unflushed(through uint64) int64 {
-	for i := range p.recent {
-		if p.recent[i].seq > through {
-			return p.recent[i].base
-		}
-	}
-	return p.end
-}
-
-// takeFresh makes the edits for what only the journal has: leader epochs and
-// notes of the records that are flushed up to the group; mu is held.
-func (sh *shard) takeFresh(parts []flushPart, through uint64) ([]manifest.Edit, []fresh) {
-	var edits []manifest.Edit
-	var out []fresh
+// takeEpochs makes the edits for the leader epochs that only the journal has; the
+// shard's mutex is held.
+func takeEpochs(parts []flushPart) *epochsEdit {
+	var edits epochsEdit
 	for i := range parts {
 		p := parts[i].p
-		limit := p.unflushed(through)
 		n := len(p.epochs)
 		// The latest one grows with each append.
-		for k := max(n-max(p.newEpochs, 1), 0); k < n && p.epochs[k].Start < limit; k++ {
-			edits = append(edits, epochEdit(p.id, p.epochs[k].below(limit)))
+		for k := max(n-max(p.newEpochs, 1), 0); k < n && p.epochs[k].Start < p.end; k++ {
+			edits.add(p.id, p.epochs[k].below(p.end))
 		}
-		out = append(out, fresh{p: p, limit: limit, epochs: true})
 	}
+	return &edits
+}
+
+// settleEpochs says that the manifest has the epochs of the records below an offset;
+// the shard's mutex is held.
+func (p *partition) settleEpochs(limit int64) {
+	p.newEpochs = 0
+	for k := len(p.epochs); k > 0 && p.epochs[k-1].Start >= limit; k-- {
+		p.newEpochs++
+	}
+}
+
+// freshNotes says that the notes of a partition's records below limit go into the
+// manifest with a flush.
+type freshNotes struct {
+	p     *partition
+	limit int64
+}
+
+// takeNotes makes the edits for the notes that only the journal has; mu is held.
+func (sh *shard) takeNotes() ([]manifest.Edit, []freshNotes) {
+	var edits []manifest.Edit
+	var out []freshNotes
 	for _, p := range sh.freshNotes {
-		limit := p.unflushed(through)
 		for key, l := range p.notes {
-			for i := len(l.notes) - l.fresh; i < len(l.notes) && l.notes[i].LastOffset < limit; i++ {
+			for i := len(l.notes) - l.fresh; i < len(l.notes) && l.notes[i].LastOffset < p.end; i++ {
 				edits = append(edits, noteEdit(p.id, key, &l.notes[i]))
 			}
 		}
-		out = append(out, fresh{p: p, limit: limit, notes: true})
+		out = append(out, freshNotes{p, p.end})
 	}
 	return edits, out
 }
@@ -387,7 +403,7 @@ func (f *flushPart) writeTo(w *segment.Writer, pieces [][]byte) ([][]byte, error
 }
 
 // flushedThrough lets the flushed part of the cache go. The committer calls it.
-func (sh *shard) flushedThrough(through uint64, seg *segmentInfo, parts []flushPart, freshened []fresh, producers []freshProducer) {
+func (sh *shard) flushedThrough(through uint64, seg *segmentInfo, parts []flushPart, freshened []freshNotes, producers *takenProducers) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sh.flushed = through
@@ -395,6 +411,7 @@ func (sh *shard) flushedThrough(through uint64, seg *segmentInfo, parts []flushP
 	var unused []*segmentInfo
 	for i := range parts {
 		unused = append(unused, sh.insertPart(&parts[i], seg)...)
+		parts[i].p.settleEpochs(parts[i].limit)
 	}
 	if seg != nil && seg.refs > 0 {
 		sh.segments[seg.id] = seg
@@ -459,20 +476,11 @@ func (sh *shard) insertPart(f *flushPart, seg *segmentInfo) (unused []*segmentIn
 // settle notes what the manifest has by now; the shard's mutex is held. It goes
 // by offsets: notes may have been trimmed, and others added, since the edits were
 // made.
-func (f *fresh) settle() {
-	if f.epochs {
-		p := f.p
-		p.newEpochs = 0
-		for k := len(p.epochs); k > 0 && p.epochs[k-1].Start >= f.limit; k-- {
-			p.newEpochs++
-		}
-	}
-	if f.notes {
-		for _, l := range f.p.notes {
-			l.fresh = 0
-			for k := len(l.notes); k > 0 && l.notes[k-1].LastOffset >= f.limit; k-- {
-				l.fresh++
-			}
+func (f *freshNotes) settle() {
+	for _, l := range f.p.notes {
+		l.fresh = 0
+		for k := len(l.notes); k > 0 && l.notes[k-1].LastOffset >= f.limit; k-- {
+			l.fresh++
 		}
 	}
 }

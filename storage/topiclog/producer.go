@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/millrace/millrace/storage/manifest"
 	"github.com/millrace/millrace/storage/record"
 )
 
@@ -127,7 +126,8 @@ func (st *producerState) check(h *record.Header, fresh bool) error {
 type producer struct {
 	producerState
 	// flushed, if not nil, is the state after the batches that are in segments:
-	// the manifest does not have the present one yet.
+	// the manifest does not have the present one yet, and the producer is in the
+	// partition's fresh ones.
 	flushed *producerState
 }
 
@@ -135,6 +135,11 @@ type producer struct {
 // mutex guards them.
 type producers struct {
 	states map[int64]*producer
+	// last is the producer that was looked for last: most partitions have one.
+	last   *producer
+	lastID int64
+	// fresh are those of which the manifest does not have the present state.
+	fresh []freshState
 	// open are the transactions without an end, by their first offset.
 	open []openTransaction
 	// aborted are those that readers of committed records skip, by their last
@@ -144,6 +149,30 @@ type producers struct {
 	listed       bool // in shard.freshProducers
 	// endless are transactions whose markers are lost, found by recovery.
 	endless []AbortedTransaction
+}
+
+type freshState struct {
+	id int64
+	x  *producer
+}
+
+// find returns a producer, nil if it is not known.
+func (ps *producers) find(id int64) *producer {
+	if ps.last != nil && ps.lastID == id {
+		return ps.last
+	}
+	x := ps.states[id]
+	if x != nil {
+		ps.last, ps.lastID = x, id
+	}
+	return x
+}
+
+// forget drops what is known of a producer without an open transaction.
+func (ps *producers) forget(id int64) {
+	delete(ps.states, id)
+	ps.last = nil
+	ps.fresh = slices.DeleteFunc(ps.fresh, func(f freshState) bool { return f.id == id })
 }
 
 type openTransaction struct{ producer, first int64 }
@@ -168,7 +197,7 @@ func (p *partition) producersOrNew() *producers {
 // producerState copies what is known of a producer.
 func (p *partition) producerState(id int64) producerState {
 	if p.producers != nil {
-		if x := p.producers.states[id]; x != nil {
+		if x := p.producers.find(id); x != nil {
 			return x.producerState
 		}
 	}
@@ -201,7 +230,7 @@ func (p *partition) noteProducers(batches []byte, timeMs int64) {
 
 func (p *partition) noteProducer(b *record.Batch, timeMs int64) {
 	ps := p.producersOrNew()
-	x := ps.states[b.ProducerID]
+	x := ps.find(b.ProducerID)
 	if x == nil {
 		x = &producer{producerState: newProducerState()}
 		ps.states[b.ProducerID] = x
@@ -211,8 +240,9 @@ func (p *partition) noteProducer(b *record.Batch, timeMs int64) {
 		return
 	}
 	if x.flushed == nil {
-		before := x.producerState
-		x.flushed = &before
+		x.flushed = p.shard.spareState()
+		*x.flushed = x.producerState
+		ps.fresh = append(ps.fresh, freshState{b.ProducerID, x})
 	}
 	if !ps.listed {
 		ps.listed = true
@@ -295,189 +325,6 @@ func parseMarker(b *record.Batch) (kind record.ControlType, coordinatorEpoch int
 	return kind, coordinatorEpoch, err == nil && (kind == record.ControlAbort || kind == record.ControlCommit)
 }
 
-// applyTo brings states, by producer, up to the end of the batches. It changes
-// only those that are given.
-func applyTo(states map[int64]*producerState, batches []byte, timeMs int64) {
-	for len(batches) > 0 {
-		b, rest, err := record.SplitUnverified(batches)
-		if err != nil {
-			return
-		}
-		batches = rest
-		st := states[b.ProducerID]
-		if st == nil || b.LastOffset() <= st.lastOffset {
-			continue
-		}
-		if !b.Attributes.Control() {
-			st.apply(&b.Header, timeMs)
-		} else if _, coordinatorEpoch, ok := parseMarker(&b); ok {
-			st.applyMarker(&b.Header, coordinatorEpoch, timeMs)
-		}
-	}
-}
-
-// flushedStates are the states that the manifest lacks, as of the segments.
-func (ps *producers) flushedStates() map[int64]*producerState {
-	out := make(map[int64]*producerState, len(ps.states))
-	for id, x := range ps.states {
-		if x.flushed != nil {
-			st := *x.flushed
-			out[id] = &st
-		}
-	}
-	return out
-}
-
-// settleFlushed says that the manifest has these states.
-func (ps *producers) settleFlushed(states map[int64]*producerState) {
-	for id, st := range states {
-		x := ps.states[id]
-		if x == nil || x.flushed == nil {
-			continue
-		}
-		switch {
-		case st.lastOffset == x.lastOffset:
-			x.flushed = nil
-		case st.lastOffset > x.flushed.lastOffset:
-			x.flushed = st
-		}
-	}
-}
-
-// trimProducers keeps the books right before the cached batches are dropped for
-// lying below the partition's start: a flush will not see them.
-func (p *partition) trimProducers(dropped []cached) {
-	ps := p.producers
-	if ps == nil {
-		return
-	}
-	for i := range dropped {
-		if !ps.listed {
-			break
-		}
-		states := ps.flushedStates()
-		applyTo(states, dropped[i].bytes(), dropped[i].timeMs)
-		for id, st := range states {
-			ps.states[id].flushed = st
-		}
-	}
-	n := 0
-	for n < len(ps.aborted) && ps.aborted[n].LastOffset < p.start {
-		n++
-	}
-	if n > 0 {
-		ps.aborted = append([]AbortedTransaction(nil), ps.aborted[n:]...)
-		ps.freshAborted = min(ps.freshAborted, len(ps.aborted))
-	}
-}
-
-// freshProducer is what a flush writes down of a partition's producers.
-type freshProducer struct {
-	p       *partition
-	states  map[int64]*producerState
-	batches []cached
-	limit   int64
-	aborted []AbortedTransaction
-}
-
-// takeProducers begins to write down the producers of the batches up to the
-// group; mu is held.
-func (sh *shard) takeProducers(through uint64) []freshProducer {
-	var out []freshProducer
-	for _, p := range sh.freshProducers {
-		if p.dead.Load() || p.producers == nil {
-			continue
-		}
-		ps := p.producers
-		n := 0
-		for n < len(p.recent) && p.recent[n].seq <= through {
-			n++
-		}
-		f := freshProducer{p: p, states: ps.flushedStates(), batches: p.recent[:n:n], limit: p.unflushed(through)}
-		for _, a := range ps.aborted[len(ps.aborted)-ps.freshAborted:] {
-			if a.LastOffset < f.limit {
-				f.aborted = append(f.aborted, a)
-			}
-		}
-		out = append(out, f)
-	}
-	return out
-}
-
-// edits brings the states to the end of what is flushed and returns them for the
-// manifest. It reads the batches, so it takes no lock.
-func (f *freshProducer) edits(out []manifest.Edit) []manifest.Edit {
-	for i := range f.batches {
-		applyTo(f.states, f.batches[i].bytes(), f.batches[i].timeMs)
-	}
-	for id, st := range f.states {
-		if st.lastOffset >= 0 {
-			out = append(out, producerEdit(f.p.id, id, st))
-		}
-	}
-	for i := range f.aborted {
-		out = append(out, abortedEdit(f.p.id, &f.aborted[i]))
-	}
-	return out
-}
-
-// settle notes what the manifest has by now; the shard's mutex is held. It
-// reports whether there is more to write down.
-func (f *freshProducer) settle() {
-	ps := f.p.producers
-	if ps == nil {
-		return
-	}
-	ps.settleFlushed(f.states)
-	ps.freshAborted = 0
-	for n := len(ps.aborted); n > 0 && ps.aborted[n-1].LastOffset >= f.limit; n-- {
-		ps.freshAborted++
-	}
-}
-
-// settleProducers forgets the partitions of which the manifest knows all; mu is
-// held.
-func (sh *shard) settleProducers(fs []freshProducer) {
-	for i := range fs {
-		fs[i].settle()
-	}
-	kept := sh.freshProducers[:0]
-	for _, p := range sh.freshProducers {
-		if p.dead.Load() || p.producers == nil {
-			continue
-		}
-		more := p.producers.freshAborted > 0
-		for _, x := range p.producers.states {
-			more = more || x.flushed != nil
-		}
-		if p.producers.listed = more; more {
-			kept = append(kept, p)
-		}
-	}
-	clear(sh.freshProducers[len(kept):])
-	sh.freshProducers = kept
-}
-
-// dumpProducers appends what segments say of the producers.
-func (p *partition) dumpProducers(all *[]manifest.Edit) {
-	ps := p.producers
-	if ps == nil {
-		return
-	}
-	for id, x := range ps.states {
-		st := &x.producerState
-		if x.flushed != nil {
-			st = x.flushed
-		}
-		if st.lastOffset >= 0 {
-			*all = append(*all, producerEdit(p.id, id, st))
-		}
-	}
-	for i := range len(ps.aborted) - ps.freshAborted {
-		*all = append(*all, abortedEdit(p.id, &ps.aborted[i]))
-	}
-}
-
 // setProducer takes a state from the manifest.
 func (p *partition) setProducer(id int64, st producerState) {
 	ps := p.producersOrNew()
@@ -485,6 +332,7 @@ func (p *partition) setProducer(id int64, st producerState) {
 		p.shard.producers++
 	}
 	ps.states[id] = &producer{producerState: st}
+	ps.last = nil
 	ps.close(id)
 	if st.txnFirst >= 0 {
 		i := len(ps.open)

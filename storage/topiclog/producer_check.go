@@ -143,7 +143,7 @@ func (sh *shard) expireProducers(age time.Duration) int {
 		if ps := p.producers; ps != nil {
 			for id, x := range ps.states {
 				if x.txnFirst < 0 && now-x.lastMs >= age.Milliseconds() {
-					delete(ps.states, id)
+					ps.forget(id)
 					n++
 				}
 			}

@@ -160,6 +160,7 @@ type shard struct {
 	// manifest yet; producers is how many producers all partitions know.
 	freshProducers []*partition
 	producers      int
+	states         []producerState // spare ones
 	flushWake      chan struct{}
 	writerDone     chan struct{}
 	flushErr       error // of the last flush

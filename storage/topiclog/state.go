@@ -137,6 +137,18 @@ func (l *loader) applyProducers(kind uint16, d *dec) error {
 		if p != nil && d.err == nil {
 			p.setProducer(id, st)
 		}
+	case editProducers:
+		decodeProducers(d, func(part PartitionID, id int64, st producerState) {
+			if p := l.s.part(part); p != nil {
+				p.setProducer(id, st)
+			}
+		})
+	case editEpochs:
+		decodeEpochs(d, func(part PartitionID, r EpochRange) {
+			if p := l.s.part(part); p != nil {
+				p.setEpoch(r)
+			}
+		})
 	case editAborted:
 		p := l.part(d)
 		a := AbortedTransaction{ProducerID: d.i(), FirstOffset: d.i(), LastOffset: d.i(), stable: d.i()}
@@ -282,7 +294,7 @@ func (p *partition) trimBelowStart() {
 	for n < len(p.recent) && p.recent[n].last < p.start {
 		n++
 	}
-	p.trimProducers(p.recent[:n])
+	p.trimProducers()
 	if n > 0 {
 		p.recent = slices.Clone(p.recent[n:])
 	}
@@ -331,12 +343,16 @@ func (s *Store) dump() []manifest.Edit {
 	}
 	all := []manifest.Edit{storeEdit(s.id, len(s.shards), s.createdMs), nextPartitionEdit(s.nextPart)}
 	segParts := map[*segmentInfo][]segPart{}
+	var epochs epochsEdit
+	var producers producersEdit
 	for _, t := range s.sortedTopics() {
 		all = append(all, t.edit())
 		for _, p := range t.parts {
-			p.dumpTo(&all, segParts)
+			p.dumpTo(&all, &epochs, segParts)
+			p.dumpProducers(&producers, &all)
 		}
 	}
+	all = slices.Concat(all, epochs.edits(), producers.edits())
 	segs := slices.SortedFunc(maps.Keys(segParts), func(a, b *segmentInfo) int { return int(int64(a.id) - int64(b.id)) })
 	for _, seg := range segs {
 		parts := segParts[seg]
@@ -371,7 +387,7 @@ func (s *Store) dump() []manifest.Edit {
 	return all
 }
 
-func (p *partition) dumpTo(all *[]manifest.Edit, segParts map[*segmentInfo][]segPart) {
+func (p *partition) dumpTo(all *[]manifest.Edit, epochs *epochsEdit, segParts map[*segmentInfo][]segPart) {
 	if p.start > 0 || p.floor > 0 || p.reserved > 0 {
 		*all = append(*all, partitionEdit(p.id, p.start, p.floor, p.reserved))
 	}
@@ -383,7 +399,7 @@ func (p *partition) dumpTo(all *[]manifest.Edit, segParts map[*segmentInfo][]seg
 	}
 	for _, r := range p.epochs {
 		if r.Start < limit {
-			*all = append(*all, epochEdit(p.id, r.below(limit)))
+			epochs.add(p.id, r.below(limit))
 		}
 	}
 	for _, r := range p.segs {
@@ -399,5 +415,4 @@ func (p *partition) dumpTo(all *[]manifest.Edit, segParts map[*segmentInfo][]seg
 	for i := range p.damage {
 		*all = append(*all, damageEdit(&p.damage[i]))
 	}
-	p.dumpProducers(all)
 }

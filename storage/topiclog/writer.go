@@ -439,7 +439,7 @@ func (sh *shard) publish(seq uint64, size int, timeMs int64, synced bool) {
 			sh.s.publishCursors(sh, r)
 		}
 	}
-	if limit := sh.s.opts.shardCache(len(sh.s.shards)); sh.cacheBytes >= limit/2 || sh.ownBytes >= limit || sh.noteBytes >= flushNoteBytes {
+	if sh.flushDue() {
 		sh.requestFlushLocked()
 	}
 	sh.mu.Unlock()
