@@ -149,15 +149,15 @@ func (c *call) onTopicOrID(op acl.Operation, name string, id [16]byte) bool {
 	return name == "" || c.onTopic(op, name)
 }
 
-// topicFor is topicRef.find for a client that wants to do something: what it may
+// topicFor is topicRef.target for a client that wants to do something: what it may
 // not do is code 29, whether or not there is such a topic.
-func (c *call) topicFor(t *topicRef, op acl.Operation) (topiclog.Topic, int16) {
+func (c *call) topicFor(t *topicRef, op acl.Operation) (topiclog.Target, int16) {
 	if !t.byID && !c.onTopic(op, t.name) {
-		return topiclog.Topic{}, codeTopicDenied
+		return topiclog.Target{}, codeTopicDenied
 	}
-	topic, code := t.find(c.s.opts.Store)
-	if t.byID && code == codeNone && !c.onTopic(op, topic.Name) {
-		return topiclog.Topic{}, codeTopicDenied
+	target, code := t.target(c.s.opts.Store)
+	if t.byID && code == codeNone && !c.onTopic(op, target.Name) {
+		return topiclog.Target{}, codeTopicDenied
 	}
-	return topic, code
+	return target, code
 }

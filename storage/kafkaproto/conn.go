@@ -19,8 +19,10 @@ const maxPipeline = 32
 // memory, list in list not counted.
 const controlWeight = 64
 
-// maxPooledBuffer is the largest request buffer kept for use again.
-const maxPooledBuffer = 2 << 20
+// maxPooledBuffer is the largest request buffer kept for use again: of a client with
+// thousands of partitions at hand, too. The next but one garbage collection takes what
+// is not used.
+const maxPooledBuffer = 8 << 20
 
 // Before a client has logged in its requests are small ones, and share a budget of
 // their own: strangers take nothing away from clients. The smallest, such as those

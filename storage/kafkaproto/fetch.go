@@ -150,7 +150,7 @@ func (f *fetchRequest) resolve(c *call) {
 			if p.code = code; code != codeNone {
 				continue
 			}
-			if p.id, ok = partitionOf(&topic, p.index); !ok {
+			if p.id, ok = topic.Partition(p.index); !ok {
 				p.code = codeUnknownTopic
 				continue
 			}

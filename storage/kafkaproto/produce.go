@@ -59,9 +59,10 @@ type producePartition struct {
 	transactional bool
 	who           topiclog.ProducerIdentity
 
-	id   topiclog.PartitionID
-	code int16
-	err  error
+	id     topiclog.PartitionID
+	handed bool // to the log
+	code   int16
+	err    error
 	// bad are the records, counted from the batch's first, that err is about; the
 	// others were not stored because of them.
 	bad   []int32
@@ -117,6 +118,7 @@ func serveProduce(c *call) (*reply, error) {
 		}
 	}
 	dec := c.s.decoders.Get().(*record.Decoder)
+	now := time.Now()
 	for i := range req.topics {
 		t := &req.topics[i]
 		topic, code := c.topicFor(&t.topicRef, acl.Write)
@@ -128,12 +130,7 @@ func serveProduce(c *call) (*reply, error) {
 			if p.code = code; code != codeNone {
 				continue
 			}
-			if p.id, p.err = c.checkProduced(&req, &topic, p, dec); p.code != codeNone {
-				continue
-			}
-			if start, err := c.s.opts.Store.Start(p.id); err == nil {
-				p.start = start
-			}
+			p.id, p.err = c.checkProduced(&req, &topic, p, dec, now)
 		}
 	}
 	c.s.decoders.Put(dec)
@@ -153,14 +150,16 @@ func serveProduce(c *call) (*reply, error) {
 			if p.transactional {
 				r.TransactionalID, r.FreshEpoch = string(req.transactionalID), c.version >= versionProduceJoins
 			}
+			p.handed = true
 			parts, appends = append(parts, p), append(appends, r)
 		}
 	}
 	left.Add(int64(len(appends)))
 	c.s.opts.Store.AppendAll(appends, func(i int, res topiclog.AppendResult, err error) {
 		p := parts[i]
-		if p.base, p.stamped = res.BaseOffset, res.StampedMillis; err != nil {
-			p.base, p.stamped, p.code, p.err = -1, -1, produceCode(err, c.version), err
+		p.base, p.start, p.stamped = res.BaseOffset, res.Start, res.StampedMillis
+		if err != nil {
+			p.base, p.start, p.stamped, p.code, p.err = -1, -1, -1, produceCode(err, c.version), err
 		}
 		finish()
 	})
@@ -192,12 +191,12 @@ func (c *call) joinTransaction(req *produceRequest) {
 
 // checkProduced applies the rules for what a client may append, sets p.code and
 // returns the partition.
-func (c *call) checkProduced(req *produceRequest, topic *topiclog.Topic, p *producePartition, dec *record.Decoder) (topiclog.PartitionID, error) {
+func (c *call) checkProduced(req *produceRequest, topic *topiclog.Target, p *producePartition, dec *record.Decoder, now time.Time) (topiclog.PartitionID, error) {
 	refuse := func(code int16, err error) (topiclog.PartitionID, error) {
 		p.code = code
 		return 0, err
 	}
-	id, ok := partitionOf(topic, p.index)
+	id, ok := topic.Partition(p.index)
 	switch {
 	case !ok:
 		return refuse(codeUnknownTopic, fmt.Errorf("topic %s has no partition %d", topic.Name, p.index))
@@ -231,7 +230,7 @@ func (c *call) checkProduced(req *produceRequest, topic *topiclog.Topic, p *prod
 	if err := record.CheckRecords(b, dec); err != nil {
 		return refuse(codeOf(err), err)
 	}
-	if p.bad, err = checkTimes(b, dec, &topic.Settings, time.Now()); err != nil {
+	if p.bad, err = checkTimes(b, dec, &topic.Settings, now); err != nil {
 		return refuse(codeInvalidTimestamp, err)
 	}
 	if b.Attributes.Transactional() {
@@ -314,6 +313,12 @@ func (p *produceRequest) answer(c *call) (net.Buffers, error) {
 		w.arrayLen(len(t.partitions))
 		for j := range t.partitions {
 			part := &t.partitions[j]
+			if part.start < 0 && part.handed {
+				// Also beside an error.
+				if start, err := c.s.opts.Store.Start(part.id); err == nil {
+					part.start = start
+				}
+			}
 			w.int32(part.index)
 			w.int16(part.code)
 			w.int64(part.base)

@@ -48,6 +48,22 @@ func (t *topicRef) find(s *topiclog.Store) (topiclog.Topic, int16) {
 	return topic, codeNone
 }
 
+// target is find for a request that reads or writes the topic.
+func (t *topicRef) target(s *topiclog.Store) (topiclog.Target, int16) {
+	if t.byID {
+		target, err := s.TargetByID(t.id)
+		if err != nil {
+			return target, codeUnknownTopicID
+		}
+		return target, codeNone
+	}
+	target, err := s.Target(t.name)
+	if err != nil {
+		return target, codeUnknownTopic
+	}
+	return target, codeNone
+}
+
 // partitionOf finds a partition of a topic by its index.
 func partitionOf(t *topiclog.Topic, index int32) (topiclog.PartitionID, bool) {
 	if index < 0 || int(index) >= len(t.Partitions) {

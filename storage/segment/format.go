@@ -121,9 +121,9 @@ func (e *Extent) table() int64 { return e.Position + extentHeaderSize }
 // End is the position in the file after the extent.
 func (e *Extent) End() int64 { return e.payload() + int64(e.Length) }
 
-// encode writes the extent header; the segment's id goes into its checksum, so
-// that an extent of another file can never be taken for one of this.
-func (e *Extent) encode(b []byte, id uint64) {
+// encode writes the extent header; the segment's id goes into its checksum, by
+// idChecksum, so that an extent of another file can never be taken for one of this.
+func (e *Extent) encode(b []byte, id uint32) {
 	copy(b, extentMagic)
 	binary.BigEndian.PutUint32(b[4:], e.Batches)
 	binary.BigEndian.PutUint64(b[8:], e.Partition)
@@ -138,16 +138,19 @@ func (e *Extent) encode(b []byte, id uint64) {
 	binary.BigEndian.PutUint32(b[68:], extentChecksum(b, id))
 }
 
-func extentChecksum(b []byte, id uint64) uint32 {
+func extentChecksum(b []byte, id uint32) uint32 { return record.UpdateChecksum(id, b[:68]) }
+
+// idChecksum is the checksum of a segment's id, with which those of its extents begin.
+func idChecksum(id uint64) uint32 {
 	var seed [8]byte
 	binary.BigEndian.PutUint64(seed[:], id)
-	return record.UpdateChecksum(record.Checksum(seed[:]), b[:68])
+	return record.Checksum(seed[:])
 }
 
 // decodeExtent reads an extent header; ok is false if it is not a valid one of
 // this segment.
 func decodeExtent(b []byte, id uint64) (e Extent, ok bool) {
-	if len(b) < extentHeaderSize || string(b[:4]) != extentMagic || extentChecksum(b, id) != binary.BigEndian.Uint32(b[68:]) {
+	if len(b) < extentHeaderSize || string(b[:4]) != extentMagic || extentChecksum(b, idChecksum(id)) != binary.BigEndian.Uint32(b[68:]) {
 		return e, false
 	}
 	e = Extent{

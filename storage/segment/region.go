@@ -117,7 +117,7 @@ func (r *Region) Commit(w *Writer, size int, appendTimeMs int64) (Extent, error)
 		return e, fmt.Errorf("laying out an extent: %w: %d batches, expected %d", record.ErrCorrupt, e.Batches, r.batches)
 	}
 	e.Checksum = record.Checksum(table)
-	e.encode(head, w.opts.ID)
+	e.encode(head, w.idSum)
 	r.extents = append(r.extents, e)
 	r.n = r.place + size
 	return e, nil

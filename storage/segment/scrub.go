@@ -177,7 +177,7 @@ func (s *scrubber) extent(e *Extent) error {
 		return err
 	}
 	var want [extentHeaderSize]byte
-	e.encode(want[:], s.l.meta.ID)
+	e.encode(want[:], idChecksum(s.l.meta.ID))
 	if !bytes.Equal(b[:extentHeaderSize], want[:]) {
 		s.add(Damage{Part: "extent header", Position: e.Position, Length: extentHeaderSize, Err: record.ErrChecksum})
 	}

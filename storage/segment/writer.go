@@ -65,6 +65,7 @@ type Writer struct {
 	fs     vfs.FS
 	path   string
 	opts   Options
+	idSum  uint32 // idChecksum of the segment
 	file   *sharedFile
 	index  Index // private; published below after each Append
 	live   atomic.Pointer[Index]
@@ -113,7 +114,7 @@ func newWriter(fsys vfs.FS, path string, f vfs.File, o Options) *Writer {
 	if o.ExtentBytes == 0 {
 		o.ExtentBytes = DefaultExtentBytes
 	}
-	w := &Writer{fs: fsys, path: path, opts: o, file: newSharedFile(f)}
+	w := &Writer{fs: fsys, path: path, opts: o, idSum: idChecksum(o.ID), file: newSharedFile(f)}
 	w.live.Store(&Index{})
 	return w
 }
@@ -190,7 +191,7 @@ func (w *Writer) put(r *Range, e Extent, pieces ...[]byte) error {
 	}
 	start := len(w.buf)
 	w.buf = append(w.buf, make([]byte, extentHeaderSize)...)
-	e.encode(w.buf[start:], w.opts.ID)
+	e.encode(w.buf[start:], w.idSum)
 	r.Checksum = record.UpdateChecksum(r.Checksum, w.buf[start:start+extentHeaderSize])
 	w.buf = append(w.buf, w.table...)
 	for _, piece := range pieces {
@@ -297,7 +298,7 @@ func (w *Writer) Seal() (Info, error) {
 	for i := range w.index.extents {
 		n := len(w.buf)
 		w.buf = append(w.buf, make([]byte, extentHeaderSize)...)
-		w.index.extents[i].encode(w.buf[n:], w.opts.ID)
+		w.index.extents[i].encode(w.buf[n:], w.idSum)
 	}
 	n := len(w.buf)
 	w.buf = append(w.buf, make([]byte, fileHeaderSize+trailerSize)...)

@@ -47,9 +47,9 @@ func (s *Store) Append(ctx context.Context, req AppendRequest) (AppendResult, er
 // block and must not call the store. AppendAsync blocks while more than 32 MiB
 // wait for the shard.
 func (s *Store) AppendAsync(req AppendRequest, done func(AppendResult, error)) {
-	r, err := s.check(req)
+	r := &request{done: done}
+	err := s.check(req, r)
 	if err == nil {
-		r.done = done
 		if req.TransactionalID != "" {
 			err = s.appendInTransaction(req.TransactionalID, r)
 		} else {
@@ -66,19 +66,23 @@ func (s *Store) AppendAsync(req AppendRequest, done func(AppendResult, error)) {
 // of a transaction and the others each among themselves.
 func (s *Store) AppendAll(reqs []AppendRequest, done func(i int, res AppendResult, err error)) {
 	to := make([][]*request, len(s.shards))
+	all := make([]request, len(reqs))
 	for i := range reqs {
-		one := func(res AppendResult, err error) { done(i, res, err) }
 		if reqs[i].TransactionalID != "" {
-			s.AppendAsync(reqs[i], one) // it goes in under its transaction's lock
+			// It goes in under its transaction's lock.
+			s.AppendAsync(reqs[i], func(res AppendResult, err error) { done(i, res, err) })
 			continue
 		}
-		r, err := s.check(reqs[i])
-		if err != nil {
-			one(AppendResult{}, err)
+		r := &all[i]
+		r.doneAll, r.index = done, i
+		if err := s.check(reqs[i], r); err != nil {
+			r.finish(AppendResult{}, err)
 			continue
 		}
-		r.done = one
 		n := r.part.shard.number
+		if to[n] == nil {
+			to[n] = make([]*request, 0, len(reqs)-i)
+		}
 		to[n] = append(to[n], r)
 	}
 	for n, rs := range to {
@@ -87,7 +91,7 @@ func (s *Store) AppendAll(reqs []AppendRequest, done func(i int, res AppendResul
 		}
 		took, err := s.shards[n].enqueueAll(rs)
 		for _, r := range rs[took:] {
-			r.done(AppendResult{}, err)
+			r.finish(AppendResult{}, err)
 		}
 	}
 }
@@ -103,10 +107,10 @@ func (s *Store) Start(id PartitionID) (int64, error) {
 	return p.start, nil
 }
 
-// check validates an append and describes it for the writer.
-func (s *Store) check(req AppendRequest) (*request, error) {
+// check validates an append and describes it for the writer in r.
+func (s *Store) check(req AppendRequest, r *request) error {
 	if s.closed.Load() {
-		return nil, ErrClosed
+		return ErrClosed
 	}
 	s.mu.RLock()
 	p := s.part(req.Partition)
@@ -118,26 +122,26 @@ func (s *Store) check(req AppendRequest) (*request, error) {
 	s.mu.RUnlock()
 	switch {
 	case p == nil:
-		return nil, fmt.Errorf("%w: %d", ErrPartitionNotFound, req.Partition)
+		return fmt.Errorf("%w: %d", ErrPartitionNotFound, req.Partition)
 	case closing:
-		return nil, fmt.Errorf("%w: %s", ErrTopicClosing, p.topic.name)
+		return fmt.Errorf("%w: %s", ErrTopicClosing, p.topic.name)
 	case s.full.Load() && !internal:
-		return nil, &DiskFullError{Dir: s.opts.Dir, Err: errNoSpace}
+		return &DiskFullError{Dir: s.opts.Dir, Err: errNoSpace}
 	}
-	r := &request{part: p, kind: wal.KindBatch, batches: req.Batches, os: settings.Durability == OS, stamp: settings.LogAppendTime, maxTs: record.NoTimestamp,
-		freshEpoch: req.FreshEpoch}
+	r.part, r.kind, r.batches, r.maxTs = p, wal.KindBatch, req.Batches, record.NoTimestamp
+	r.os, r.stamp, r.freshEpoch = settings.Durability == OS, settings.LogAppendTime, req.FreshEpoch
 	if err := r.checkBatches(req.Trusted, settings.MaxMessageBytes); err != nil {
-		return nil, fmt.Errorf("appending to topic %s partition %d: %w", p.topic.name, p.index, err)
+		return fmt.Errorf("appending to topic %s partition %d: %w", p.topic.name, p.index, err)
 	}
 	if len(req.Note) > 0 {
 		if req.NoteKey == "" || len(req.NoteKey) > 1<<10 || len(req.Note) > maxNoteBytes {
-			return nil, fmt.Errorf("appending to topic %s partition %d: %w: a note needs a key of 1 to 1024 bytes and has at most %d",
+			return fmt.Errorf("appending to topic %s partition %d: %w: a note needs a key of 1 to 1024 bytes and has at most %d",
 				p.topic.name, p.index, ErrInvalidBatch, maxNoteBytes)
 		}
 		r.noteKey, r.rawNote = req.NoteKey, append([]byte(nil), req.Note...)
 		r.note = encodeNote(req.NoteKey, req.Note)
 	}
-	return r, nil
+	return nil
 }
 
 func (r *request) checkBatches(trusted bool, maxBytes int) error {
@@ -166,7 +170,7 @@ func (r *request) checkBatches(trusted bool, maxBytes int) error {
 		}
 		who := ProducerIdentity{b.ProducerID, b.ProducerEpoch}
 		if r.records == 0 {
-			r.producer = who
+			r.producer, r.head = who, b.Header
 		}
 		if who != r.producer {
 			return fmt.Errorf("%w: batches of producers %d and %d in one request", ErrInvalidBatch, r.producer.ID, who.ID)

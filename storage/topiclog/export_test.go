@@ -19,10 +19,9 @@ func Promoting(o Options, promoteBytes, demoteBytes int64, directBytes int) Opti
 // AppendInJournal is AppendAsync of batches that never go past the journal, such as
 // the end of a transaction.
 func AppendInJournal(s *Store, req AppendRequest, done func(AppendResult, error)) error {
-	r, err := s.check(req)
-	if err != nil {
+	r := &request{done: done, bodied: true}
+	if err := s.check(req, r); err != nil {
 		return err
 	}
-	r.done, r.bodied = done, true
 	return r.part.shard.enqueue(r)
 }

@@ -165,14 +165,14 @@ func (sh *shard) flush() error {
 	}
 	parts := sh.takeParts()
 	if len(sh.promoted) > 0 {
-		sortParts(parts)
+		parts = sortParts(parts)
 	}
 	useless := sh.takeOwn(parts)
 	epochs := takeEpochs(parts)
 	facts, freshened := sh.takeNotes()
 	producers := sh.takeProducers()
 	sh.mu.Unlock()
-	sortParts(parts)
+	parts = sortParts(parts)
 	sh.discard(useless)
 	edits := slices.Clone(sh.recoveryEdits)
 	done := false
@@ -289,9 +289,22 @@ func (sh *shard) takeParts() []flushPart {
 	return parts
 }
 
-// sortParts sorts by partition; mostly they are in order.
-func sortParts(parts []flushPart) {
-	slices.SortFunc(parts, func(a, b flushPart) int { return cmp.Compare(a.seg.id, b.seg.id) })
+// sortParts sorts by partition. There may be tens of thousands, so it is their short
+// keys that are sorted.
+func sortParts(parts []flushPart) []flushPart {
+	if slices.IsSortedFunc(parts, func(a, b flushPart) int { return cmp.Compare(a.seg.id, b.seg.id) }) {
+		return parts
+	}
+	keys := make([]uint64, len(parts))
+	for i := range parts {
+		keys[i] = uint64(parts[i].seg.id)<<32 | uint64(i)
+	}
+	slices.Sort(keys)
+	sorted := make([]flushPart, len(parts))
+	for i, k := range keys {
+		sorted[i] = parts[uint32(k)]
+	}
+	return sorted
 }
 
 // takeEpochs makes the edits for the leader epochs that only the journal has; the

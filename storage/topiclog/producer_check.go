@@ -23,9 +23,11 @@ type stagedKey struct {
 func (sh *shard) admit(r *request, base int64) (known bool, err error) {
 	single := true
 	for rest := r.batches; len(rest) > 0; single = false {
-		h, err := record.ParseHeader(rest)
-		if err != nil {
-			return false, err // cannot be: it was parsed when it was handed in
+		h := r.head
+		if r.count != 1 {
+			if h, err = record.ParseHeader(rest); err != nil {
+				return false, err // cannot be: it was parsed when it was handed in
+			}
 		}
 		size := h.Size()
 		h.BaseOffset = base

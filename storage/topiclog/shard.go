@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/storage/manifest"
+	"github.com/millrace/millrace/storage/record"
 	"github.com/millrace/millrace/storage/wal"
 )
 
@@ -23,9 +24,12 @@ type request struct {
 	rawNote []byte
 	records int64 // offsets that the batches take
 	count   int   // batches, if they may go past the journal
-	maxTs   int64
-	os      bool // acknowledge before the fsync
-	stamp   bool // give the records the time of the append
+	// head is the header of the only batch, if count is 1. The offset in it is the
+	// writer's business.
+	head  record.Header
+	maxTs int64
+	os    bool // acknowledge before the fsync
+	stamp bool // give the records the time of the append
 	// producers says that batches are of idempotent producers.
 	producers bool
 	producer  ProducerIdentity // of the first batch
@@ -34,7 +38,10 @@ type request struct {
 	marker           bool
 	freshEpoch       bool
 	coordinatorEpoch int32
-	done             func(AppendResult, error)
+	// done is told how it went or, if that is nil, doneAll with the index.
+	done    func(AppendResult, error)
+	doneAll func(int, AppendResult, error)
+	index   int
 
 	// cursors of one group, for KindCursor
 	group       string
@@ -43,6 +50,7 @@ type request struct {
 
 	// Set by the writer.
 	base  int64
+	start int64 // of the partition
 	block *block
 	off   uint32 // of the batches in the block
 	// bodied says that the journal must take the batches themselves.
@@ -50,6 +58,15 @@ type request struct {
 	// repeated says that the batches are in the log, or earlier in the group,
 	// already: the request only waits.
 	repeated bool
+}
+
+// finish tells the caller how it went.
+func (r *request) finish(res AppendResult, err error) {
+	if r.done != nil {
+		r.done(res, err)
+		return
+	}
+	r.doneAll(r.index, res, err)
 }
 
 func (r *request) size() int { return len(r.batches) + len(r.note) }

@@ -158,6 +158,28 @@ func (s *Store) Topic(name string) (Topic, error) {
 	return t.describe(), nil
 }
 
+// Target finds a topic by name.
+func (s *Store) Target(name string) (Target, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	t := s.topics[name]
+	if t == nil {
+		return Target{}, fmt.Errorf("%w: %s", ErrTopicNotFound, name)
+	}
+	return Target{t.name, t.settings, t.parts}, nil
+}
+
+// TargetByID finds a topic by id.
+func (s *Store) TargetByID(id UUID) (Target, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	t := s.topicsByID[id]
+	if t == nil {
+		return Target{}, fmt.Errorf("%w: %v", ErrTopicNotFound, id)
+	}
+	return Target{t.name, t.settings, t.parts}, nil
+}
+
 // TopicByID describes a topic by id.
 func (s *Store) TopicByID(id UUID) (Topic, error) {
 	s.mu.RLock()

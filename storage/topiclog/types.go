@@ -42,6 +42,22 @@ type Topic struct {
 	Partitions []Partition
 }
 
+// Target is what a request that reads or writes a topic has to know of it. It is a
+// view: unlike a Topic it costs no memory.
+type Target struct {
+	Name     string
+	Settings Settings
+	parts    []*partition // never changed
+}
+
+// Partition finds a partition by its index.
+func (t *Target) Partition(index int32) (PartitionID, bool) {
+	if index < 0 || int(index) >= len(t.parts) {
+		return 0, false
+	}
+	return t.parts[index].id, true
+}
+
 // Partition is a partition's fixed identity.
 type Partition struct {
 	ID    PartitionID
@@ -120,6 +136,8 @@ type AppendResult struct {
 	// StampedMillis is the timestamp that every record of the append got, in ms
 	// since 1970, on a topic with log-append time; -1 where records keep their own.
 	StampedMillis int64
+	// Start is the first offset that the partition has.
+	Start int64
 	// Repeated says that an idempotent producer appended the same batch before:
 	// the offsets are those of then, and nothing was appended.
 	Repeated bool

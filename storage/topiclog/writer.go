@@ -135,7 +135,7 @@ func (sh *shard) commitGroup(pending []*request) []*request {
 	}
 	sh.publish(seq, len(group), timeMs, needSync)
 	for i, r := range sh.group {
-		r.done(r.result(sh.leaderEpoch, timeMs), nil)
+		r.finish(r.result(sh.leaderEpoch, timeMs), nil)
 		sh.group[i] = nil
 	}
 	sh.group = sh.group[:0]
@@ -174,11 +174,11 @@ func (sh *shard) add(pending []*request) []*request {
 			return pending[i:]
 		}
 		if err := sh.place(r, reg); err != nil {
-			r.done(AppendResult{}, err)
+			r.finish(AppendResult{}, err)
 			continue
 		}
 		if r.repeated && sh.isPublished(r) {
-			r.done(r.result(sh.leaderEpoch, sh.s.nowMs()), nil)
+			r.finish(r.result(sh.leaderEpoch, sh.s.nowMs()), nil)
 			continue
 		}
 		sh.group = append(sh.group, r)
@@ -244,13 +244,14 @@ func (sh *shard) unstage() {
 func (sh *shard) isPublished(r *request) bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	r.start = r.part.start
 	return r.base < r.part.end
 }
 
 // result is the answer to a request.
 func (r *request) result(leaderEpoch int32, timeMs int64) AppendResult {
 	return AppendResult{BaseOffset: r.base, LastOffset: r.base + r.records - 1, LeaderEpoch: leaderEpoch, AppendTime: timeOf(timeMs),
-		StampedMillis: r.stamped(), Repeated: r.repeated}
+		StampedMillis: r.stamped(), Start: r.start, Repeated: r.repeated}
 }
 
 // placeBatches copies a request into the group.
@@ -285,6 +286,10 @@ func (sh *shard) assign(r *request, place []byte) (int64, error) {
 		r.maxTs = record.NoTimestamp
 	}
 	at := r.base
+	if r.count == 1 && !r.stamp {
+		record.Assign(place, at, sh.leaderEpoch)
+		return at + r.records, nil
+	}
 	for rest := place; len(rest) > 0; {
 		h, err := record.ParseHeader(rest)
 		if err != nil {
@@ -377,7 +382,7 @@ func (sh *shard) failGroup(err error) {
 		if r.kind == wal.KindBatch && !r.repeated && r.part.assign > r.base {
 			r.part.assign = r.base
 		}
-		r.done(AppendResult{}, err)
+		r.finish(AppendResult{}, err)
 		sh.group[i] = nil
 	}
 	sh.group = sh.group[:0]
@@ -385,7 +390,7 @@ func (sh *shard) failGroup(err error) {
 
 func (sh *shard) failAll(pending []*request, err error) []*request {
 	for _, r := range pending {
-		r.done(AppendResult{}, err)
+		r.finish(AppendResult{}, err)
 	}
 	return nil
 }
@@ -426,9 +431,13 @@ func (sh *shard) publish(seq uint64, size int, timeMs int64, synced bool) {
 	}
 	clear(sh.staged)
 	for _, r := range sh.group {
-		if r.kind == wal.KindBatch && !r.repeated {
+		if r.kind != wal.KindBatch {
+			continue
+		}
+		if !r.repeated {
 			sh.publishBatch(r, seq, timeMs, synced)
 		}
+		r.start = r.part.start
 	}
 	if synced && len(sh.unsynced) > 0 {
 		sh.settleUnsynced()
@@ -456,7 +465,10 @@ func (sh *shard) publishBatch(r *request, seq uint64, timeMs int64, synced bool)
 		seq: seq, maxTs: r.maxTs, timeMs: timeMs})
 	p.noteEpoch(sh.leaderEpoch, r.base, last)
 	p.end, p.next, p.lastMs = last+1, last+1, timeMs
-	if r.producers {
+	if r.producers && r.count == 1 {
+		r.head.BaseOffset = r.base
+		p.noteProducer(&record.Batch{Header: r.head, Raw: p.recent[len(p.recent)-1].bytes()}, timeMs)
+	} else if r.producers {
 		p.noteProducers(p.recent[len(p.recent)-1].bytes(), timeMs)
 	}
 	if synced {
