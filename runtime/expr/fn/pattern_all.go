@@ -1,6 +1,7 @@
 package fn
 
 import (
+	"bytes"
 	"regexp"
 	"regexp/syntax"
 	"unicode/utf8"
@@ -16,6 +17,8 @@ type pattern struct {
 	// match that touches the match before it and Java does not; this finds it
 	// with its context (\b, ^) intact.
 	after *regexp.Regexp
+	// landmark is nil when matches need not have a text in common.
+	landmark *landmark
 }
 
 func newPattern(p string) (*pattern, error) {
@@ -25,10 +28,48 @@ func newPattern(p string) (*pattern, error) {
 	}
 	out := &pattern{Regexp: re}
 	tree, err := syntax.Parse(p, syntax.Perl)
-	if err == nil && mayBeEmpty(tree) {
+	if err != nil {
+		return nil, err
+	}
+	if m, ok := newLandmark(tree); ok {
+		out.landmark = &m
+	}
+	if mayBeEmpty(tree) {
 		out.after, err = compileRegexp(`\A(?s:.)(?:` + tree.String() + `)`)
 	}
 	return out, err
+}
+
+// matches reports whether the pattern matches a part of s.
+func (p *pattern) matches(s []byte) bool {
+	re := p.Regexp
+	if p.landmark != nil {
+		var from int
+		var ok bool
+		if re, from, ok = p.landmark.enter(re, s); !ok {
+			return false
+		}
+		s = s[from:]
+	}
+	return re.Match(s)
+}
+
+// find gives the group positions of the first match, nil if there is none.
+func (p *pattern) find(s []byte) []int {
+	if p.landmark == nil {
+		return p.FindSubmatchIndex(s)
+	}
+	re, from, ok := p.landmark.enter(p.Regexp, s)
+	if !ok {
+		return nil
+	}
+	loc := re.FindSubmatchIndex(s[from:])
+	for i := range loc {
+		if loc[i] >= 0 {
+			loc[i] += from
+		}
+	}
+	return loc
 }
 
 // mayBeEmpty reports whether a pattern can match no text at all.
@@ -64,6 +105,9 @@ func mayBeEmpty(re *syntax.Regexp) bool {
 // eachMatch calls f with the group positions of each match, in the order and
 // number of java.util.regex.Matcher.find.
 func (p *pattern) eachMatch(s []byte, f func(loc []int)) {
+	if p.landmark != nil && !bytes.Contains(s, p.landmark.text) {
+		return
+	}
 	all := p.FindAllSubmatchIndex(s, -1)
 	for k, loc := range all {
 		f(loc)
@@ -93,7 +137,7 @@ func regexpCount(_ *Context, re *pattern, args []*batch.Vec, i int32, out *batch
 func regexpInstr(_ *Context, re *pattern, args []*batch.Vec, i int32, out *batch.Vec) {
 	s := text(args[0], i)
 	out.I32[i] = 0
-	if loc := re.FindIndex(s); loc != nil {
+	if loc := re.find(s); loc != nil {
 		out.I32[i] = int32(utf8.RuneCount(s[:loc[0]])) + 1
 	}
 }

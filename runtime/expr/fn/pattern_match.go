@@ -312,7 +312,7 @@ func bindRegexp(name string, ret types.Type, lo, hi int, row regexpRow) func([]A
 }
 
 func regexpFind(_ *Context, re *pattern, args []*batch.Vec, i int32, out *batch.Vec) {
-	if len(text(args[1], i)) > 0 && re.Match(text(args[0], i)) {
+	if len(text(args[1], i)) > 0 && re.matches(text(args[0], i)) {
 		out.Bools.Set(int(i))
 	}
 }
@@ -327,7 +327,7 @@ func regexpExtract(_ *Context, re *pattern, args []*batch.Vec, i int32, out *bat
 		out.NullRow(int(i))
 		return
 	}
-	loc := re.FindSubmatchIndex(s)
+	loc := re.find(s)
 	if loc == nil || loc[2*group] < 0 {
 		out.NullRow(int(i))
 		return
@@ -336,5 +336,9 @@ func regexpExtract(_ *Context, re *pattern, args []*batch.Vec, i int32, out *bat
 }
 
 func regexpReplace(_ *Context, re *pattern, args []*batch.Vec, i int32, out *batch.Vec) {
-	out.PutBytes(int(i), re.ReplaceAllLiteral(text(args[0], i), text(args[2], i)))
+	s := text(args[0], i)
+	if re.landmark == nil || bytes.Contains(s, re.landmark.text) {
+		s = re.ReplaceAllLiteral(s, text(args[2], i))
+	}
+	out.PutBytes(int(i), s)
 }
