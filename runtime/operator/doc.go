@@ -20,7 +20,8 @@
 // time to live are [Aging].
 //
 // Windows of processing time are [Clocked]: the task gives them its clock instead of
-// watermarks.
+// watermarks. [WindowChanges] gives the rows of windows before they end and when late
+// ones come, by the clock too ([Timed]).
 //
 // What it is not: operators do not decide what becomes of a failed row, know no
 // positions to commit and do no I/O.

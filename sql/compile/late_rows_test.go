@@ -30,6 +30,7 @@ CREATE TABLE strange (ts TIMESTAMP(3), nobody BIGINT) WITH ('connector' = 'print
 		lateness  int64
 	}{
 		{"a window", "SET 'window.late-rows' = 'late_clicks';" + hours, "", "late_clicks", 1, 0},
+		{"a window that takes rows after its end", "SET 'table.exec.emit.late-fire.enabled' = 'true'; SET 'table.exec.emit.late-fire.delay' = '1 s'; SET 'table.exec.emit.allow-lateness' = '5 min'; SET 'window.late-rows' = 'late_clicks';" + hours, "", "late_clicks", 1, 300_000},
 		{"a wide table", wide, "", "late_times", 2, 600_000},
 		{"unknown", "SET 'window.late-rows' = 'late_click';" + hours, diag.CodeUnknownTable, "", 0, 0},
 		{"no row time", "SET 'window.late-rows' = 'timeless';" + hours, diag.CodeBadTable, "", 0, 0},
