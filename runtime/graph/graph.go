@@ -175,6 +175,9 @@ type WindowAggregate struct {
 	// Lateness is how long, in ms, after its end a window still takes rows.
 	Lateness int64
 	Firing   Firing
+	// Retracts: rows of the input may take earlier ones back. A key that has no rows
+	// left has no row; one that is out is taken back (-D).
+	Retracts bool
 	Late     LateRows
 }
 

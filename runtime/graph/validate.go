@@ -288,6 +288,9 @@ func (v *validator) windowAggregate(op *WindowAggregate) error {
 	if f := op.Firing; f.On() && (op.Window.Kind == Session || f.EarlyDelay < 0 || f.LateDelay < 0 || f.Late && op.Lateness <= 0) {
 		return v.fault("early and late rows are not of sessions, late ones need a lateness, delays are no less than 0")
 	}
+	if op.Retracts && (op.Window.Kind == Session || op.Window.Processing) {
+		return v.fault("sessions and windows of processing time take no rows back")
+	}
 	for i := range op.Aggregates {
 		a := &op.Aggregates[i]
 		if len(a.Args) != len(a.Bound.Params) {

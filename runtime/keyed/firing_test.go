@@ -109,6 +109,59 @@ func TestFiringSurvivesCrashes(t *testing.T) {
 	}
 }
 
+// TestWindowsOverFiringWindows: a window over rows that change, of windows that fire
+// early and late, gives what it would give over final rows, and after each crash.
+func TestWindowsOverFiringWindows(t *testing.T) {
+	rng := rand.New(rand.NewPCG(23, 1))
+	for _, f := range []graph.Firing{{}, firings[2], firings[3]} {
+		s := &scenario{t: t, delay: 5000, lateness: 40_000, window: &graph.Window{Size: minute}, feeds: []*feed{randomFeed(rng, "a", 2, 20, 5*minute)}, opts: Options{Retained: 2}}
+		build := func(p int) *graph.Job {
+			job := firingJob(t, graph.Window{Size: minute}, firings[2], p, s.lateness, "a")
+			b := &builder{job: job}
+			job.Nodes = job.Nodes[:len(job.Nodes)-1]
+			first := job.Nodes[len(job.Nodes)-1]
+			aggs := []graph.Aggregate{call(t, "COUNT(*)", "COUNT", first.Schema), call(t, "SUM(COUNT)", "SUM", first.Schema, 1), call(t, "MAX(COUNT)", "MAX", first.Schema, 1)}
+			w := &graph.WindowAggregate{Window: graph.Window{Kind: graph.Hop, Step: 2 * minute, Size: 4 * minute}, Time: first.TimeColumn, Keys: []int{0}, Aggregates: aggs,
+				Firing: f, Retracts: true, Late: graph.LateRows{Table: -1}}
+			if f.Late {
+				w.Lateness = 10_000
+			}
+			b.sink("out", b.add(w, outSchema([]types.Field{{Name: "uid", Type: types.NewBigInt()}}, aggs, true), 6, "out/second", b.exchange(first.ID, p, 0)))
+			return job
+		}
+		s.job = build(1)
+		inner := map[windowKey]int64{}
+		s.each(func(e event, wm int64, _ string) {
+			if start := types.FloorDiv(e.ts, minute) * minute; wm < start+minute-1+s.lateness {
+				inner[windowKey{text(e.uid), start, start + minute}]++
+			}
+		})
+		outer := map[windowKey][3]int64{}
+		for k, n := range inner {
+			for _, w := range overlaps(k.end-1, 4*minute, 2*minute) {
+				o := windowKey{k.uid, w[0], w[1]}
+				x := outer[o]
+				outer[o] = [3]int64{x[0] + 1, x[1] + n, max(x[2], n)}
+			}
+		}
+		var want []string
+		for k, x := range outer {
+			want = append(want, fmt.Sprintf("%s|%d|%d|%d|%s|%s|%s", k.uid, x[0], x[1], x[2], ts(k.start), ts(k.end), ts(k.end-1)))
+		}
+		slices.Sort(want)
+		for at := 1; ; at++ {
+			w := newWorld()
+			_, ops, crashed := s.lives(w, build, uint64(at%2), at)
+			if got := left(t, w.rows("out")); !slices.Equal(got, want) {
+				t.Fatalf("%+v, crash at operation %d (%s):\n%s", f, at, ops[len(ops)-1], diff(got, want))
+			}
+			if !crashed {
+				break
+			}
+		}
+	}
+}
+
 // TestEarlyRowsOfProcessingTime: windows that end by the clock give rows before, by
 // the clock, too; over a crash the rows of the checkpoint are those taken back.
 func TestEarlyRowsOfProcessingTime(t *testing.T) {

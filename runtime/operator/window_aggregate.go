@@ -28,7 +28,7 @@ type WindowAggregate struct {
 // NewAggregateOver makes a subtask for any kind of windows, with no state.
 func NewAggregateOver(op *graph.WindowAggregate, in, out *batch.Schema) (Keyed, error) {
 	switch {
-	case op.Firing.On():
+	case op.Firing.On() || op.Retracts:
 		return NewWindowChanges(op, in, out)
 	case op.Window.Kind == graph.Hop || op.Window.Kind == graph.Cumulate:
 		return NewSliceAggregate(op, in, out)

@@ -10,8 +10,8 @@ import (
 )
 
 // WindowChanges is GROUP BY keys, window_start, window_end of windows that give their
-// rows more than once: before they end, and again while late rows come. It is one
-// subtask, of windows that overlap, too: a row is folded into each of its windows,
+// rows more than once: before they end, and again while late rows come; or whose
+// input takes rows back. It is one subtask, of windows that overlap, too: a row is folded into each of its windows,
 // since each has rows of its own out.
 //
 // A row goes out as +I; where it changes it is taken back as it went out (-U) and
@@ -38,12 +38,16 @@ type WindowChanges struct {
 	before []batch.Vec // the values of was
 	is     batch.Batch
 	out    changeRows
+	come   batch.Sel
+	back   batch.Sel
 }
 
 // shownRows are the rows of a window that are out.
 type shownRows struct {
 	// marks are by slot.
 	marks []byte
+	// rows are, by slot, how many the key has, where they can be taken back.
+	rows []int64
 	// changed are the slots whose row is out and not as it is now, with the values
 	// that went out, by place; fresh are those whose row is not out.
 	changed []int32
@@ -68,6 +72,9 @@ func NewWindowChanges(op *graph.WindowAggregate, in, out *batch.Schema) (*Window
 	if err != nil {
 		return nil, err
 	}
+	if op.Retracts {
+		aggs.retracting()
+	}
 	w := &WindowChanges{op: op, schema: out, values: &batch.Schema{}, windows: ws, aggs: aggs, before: make([]batch.Vec, len(aggs.outputs))}
 	for call := range aggs.calls {
 		w.values.Fields = append(w.values.Fields, out.Fields[len(op.Keys)+slices.Index(aggs.outputs, call)])
@@ -89,15 +96,51 @@ func (w *WindowChanges) Fold(ctx *expr.Context, in *KeyedRows, out *Results) err
 	w.cols = colsAt(in.Batch, w.op.Keys, w.cols)
 	w.slots = slices.Grow(w.slots[:0], in.Batch.Len)[:in.Batch.Len]
 	for _, x := range parts {
-		x.p.keys.Find(w.cols, in.Hashes, x.sel, w.slots)
-		x.p.resize()
-		w.touch(x.p, x.sel)
-		w.aggs.update(x.p.accs, w.slots, x.sel)
+		w.add(x.p, in, x.sel)
 		if err := w.schedule(x.p, ctx.Now/1000, out); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// add folds the rows of one window.
+func (w *WindowChanges) add(p *pane, in *KeyedRows, sel batch.Sel) {
+	come, back := sel, batch.Sel(nil)
+	if w.op.Retracts && in.Batch.Kinds != nil {
+		w.come, w.back = splitKinds(in.Batch, sel, w.come[:0], w.back[:0])
+		come = w.come
+	}
+	p.keys.Find(w.cols, in.Hashes, come, w.slots)
+	if w.op.Retracts && in.Batch.Kinds != nil {
+		// A row of a key that is not known is not missed.
+		back = w.back[:0]
+		for _, row := range w.back {
+			if w.slots[row] = p.keys.Slot(w.cols, in.Hashes[row], int(row)); w.slots[row] >= 0 {
+				back = append(back, row)
+			}
+		}
+	}
+	p.resize()
+	w.touch(p, come)
+	w.touch(p, back)
+	w.aggs.update(p.accs, w.slots, come)
+	if !w.op.Retracts {
+		return
+	}
+	// What comes first: a row may come and go in one batch.
+	w.aggs.retract(p.accs, w.slots, back)
+	for _, row := range come {
+		p.shown.rows[w.slots[row]]++
+	}
+	for _, row := range back {
+		p.shown.rows[w.slots[row]]--
+	}
+}
+
+// vanished reports a key that has no rows left.
+func (w *WindowChanges) vanished(s *shownRows, slot int32) bool {
+	return w.op.Retracts && s.rows[slot] <= 0
 }
 
 // split divides rows by window.
@@ -118,6 +161,9 @@ func (w *WindowChanges) shownOf(p *pane) *shownRows {
 	}
 	for len(p.shown.marks) < p.keys.Len() {
 		p.shown.marks = append(p.shown.marks, 0)
+	}
+	for w.op.Retracts && len(p.shown.rows) < p.keys.Len() {
+		p.shown.rows = append(p.shown.rows, 0)
 	}
 	return p.shown
 }
@@ -254,11 +300,15 @@ func (w *WindowChanges) give(p *pane, out *Results) error {
 		w.rows(p, s.changed[from:to])
 		w.wentOut(s, from, to)
 		for i := range to - from {
-			if sameRow(&w.was, &w.is, i, len(w.op.Keys)) {
+			switch {
+			case w.vanished(s, s.changed[from+i]):
+				w.out.add(&w.was, i, batch.Delete)
+			case sameRow(&w.was, &w.is, i, len(w.op.Keys)):
 				continue
+			default:
+				w.out.add(&w.was, i, batch.UpdateBefore)
+				w.out.add(&w.is, i, batch.UpdateAfter)
 			}
-			w.out.add(&w.was, i, batch.UpdateBefore)
-			w.out.add(&w.is, i, batch.UpdateAfter)
 			if err := w.out.flush(out, false); err != nil {
 				return err
 			}
@@ -268,25 +318,31 @@ func (w *WindowChanges) give(p *pane, out *Results) error {
 		to := min(from+emitRows, len(s.fresh))
 		w.rows(p, s.fresh[from:to])
 		for i := range to - from {
+			if w.vanished(s, s.fresh[from+i]) {
+				continue
+			}
 			w.out.add(&w.is, i, batch.Insert)
 			if err := w.out.flush(out, false); err != nil {
 				return err
 			}
 		}
 	}
-	s.clean(w.values)
+	w.clean(s)
 	return w.out.flush(out, true)
 }
 
 // clean says that all rows are out as they are.
-func (s *shownRows) clean(values *batch.Schema) {
+func (w *WindowChanges) clean(s *shownRows) {
 	for _, slots := range [...][]int32{s.changed, s.fresh} {
 		for _, slot := range slots {
 			s.marks[slot] = isOut
+			if w.vanished(s, slot) {
+				s.marks[slot] = 0
+			}
 		}
 	}
 	if len(s.changed) > 0 {
-		resetRows(&s.was.rows, values)
+		resetRows(&s.was.rows, w.values)
 	}
 	s.changed, s.fresh, s.due = s.changed[:0], s.fresh[:0], 0
 }
@@ -320,7 +376,7 @@ func (w *WindowChanges) Bytes() int64 {
 	n := w.panes.bytes()
 	for _, p := range w.panes.open {
 		s := p.shown
-		n += s.was.bytes() + int64(cap(s.marks)+4*cap(s.changed)+4*cap(s.fresh))
+		n += s.was.bytes() + int64(cap(s.marks)+8*cap(s.rows)+4*cap(s.changed)+4*cap(s.fresh))
 	}
 	return n
 }

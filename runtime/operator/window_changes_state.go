@@ -2,6 +2,7 @@ package operator
 
 import (
 	"encoding/binary"
+	"math"
 
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/state"
@@ -20,8 +21,8 @@ func (w *WindowChanges) Save() []byte {
 	return dst
 }
 
-// save appends the marks, the changed slots, then, for each call, the values that went
-// out for them. When they go out next is no part of it: a restart gives what has
+// save appends the marks, the changed slots, for each call the values that went out for
+// them, then how many rows each slot has, where they can be taken back. When they go out next is no part of it: a restart gives what has
 // changed soon.
 func (s *shownRows) save(dst []byte) []byte {
 	over := byte(0)
@@ -36,6 +37,9 @@ func (s *shownRows) save(dst []byte) []byte {
 	for i := range s.was.rows.Cols {
 		v := &s.was.rows.Cols[i]
 		dst = state.AppendBytes(dst, appendErrs(state.AppendVec(nil, v), v))
+	}
+	for _, n := range s.rows {
+		dst = binary.AppendUvarint(dst, uint64(max(n, 0)))
 	}
 	return dst
 }
@@ -108,8 +112,17 @@ func (w *WindowChanges) loadShown(r *state.Reader, p *pane, slots []int32, to []
 		s.was.replace(call, first, v, sel)
 	}
 	for i, slot := range slots {
+		n := uint64(0)
+		if w.op.Retracts {
+			if n = r.Uvarint(); n > math.MaxInt64 {
+				return state.ErrCorrupt
+			}
+		}
 		if slot < 0 {
 			continue
+		}
+		if w.op.Retracts {
+			s.rows[slot] = int64(n)
 		}
 		s.marks[slot] = marks[i]
 		if marks[i] == isDirty {
@@ -133,7 +146,12 @@ func (s *rowStore) replace(col, from int, v *batch.Vec, sel batch.Sel) {
 }
 
 // Kind implements Keyed.
-func (*WindowChanges) Kind() string { return "WindowChanges" }
+func (w *WindowChanges) Kind() string {
+	if w.op.Retracts {
+		return "WindowChanges over changes"
+	}
+	return "WindowChanges"
+}
 
 // Fingerprint implements Keyed.
 func (w *WindowChanges) Fingerprint() uint64 { return w.panes.fingerprint() }

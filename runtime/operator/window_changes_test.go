@@ -20,7 +20,11 @@ import (
 var clickSchema = &batch.Schema{Fields: []types.Field{{Name: "k", Type: types.NewBigInt()}, {Name: "v", Type: types.NewBigInt()},
 	{Name: "ts", Type: types.NewTimestamp(3)}}}
 
-type click struct{ k, v, ts int64 }
+// click is a row that comes, or is taken back.
+type click struct {
+	k, v, ts int64
+	back     bool
+}
 
 // clicksOf makes rows, read when their partition had come to a watermark.
 func clicksOf(clicks []click, wm int64) *KeyedRows {
@@ -33,6 +37,10 @@ func clicksOf(clicks []click, wm int64) *KeyedRows {
 	for i, x := range clicks {
 		b.Cols[0].I64[i], b.Cols[1].I64[i], b.Cols[2].I64[i] = x.k, x.v, x.ts*1000
 		b.Watermark = append(b.Watermark, wm)
+		b.Kinds = append(b.Kinds, batch.Insert)
+		if x.back {
+			b.Kinds[i] = batch.UpdateBefore
+		}
 		in.Sel = append(in.Sel, int32(i))
 		in.Hashes[i], buf = batch.HashKey(buf, []*batch.Vec{&b.Cols[0]}, i)
 	}
@@ -133,9 +141,9 @@ func (f *fires) due(want int64) {
 // stays.
 func TestEarlyRowsOfEachBatch(t *testing.T) {
 	f := newFires(t, &graph.WindowAggregate{Window: graph.Window{Size: 10}, Firing: graph.Firing{Early: true}})
-	f.fold(0, click{1, 5, 1}, click{1, 7, 2})
+	f.fold(0, click{k: 1, v: 5, ts: 1}, click{k: 1, v: 7, ts: 2})
 	f.want("first", "+I 1 2 12 7 0 10")
-	f.fold(0, click{1, 3, 3}, click{2, 1, 11})
+	f.fold(0, click{k: 1, v: 3, ts: 3}, click{k: 2, v: 1, ts: 11})
 	f.want("second", "-U 1 2 12 7 0 10", "+U 1 3 15 7 0 10", "+I 2 1 1 1 10 20")
 	f.advance(9)
 	f.want("the end says nothing new")
@@ -151,8 +159,8 @@ func TestEarlyRowsOfEachBatch(t *testing.T) {
 func TestEarlyRowsByTheClock(t *testing.T) {
 	f := newFires(t, &graph.WindowAggregate{Window: graph.Window{Size: 10}, Firing: graph.Firing{Early: true, EarlyDelay: 1000}})
 	f.due(0)
-	f.fold(5_000, click{1, 5, 1})
-	f.fold(5_500, click{1, 7, 2}, click{1, 1, 12})
+	f.fold(5_000, click{k: 1, v: 5, ts: 1})
+	f.fold(5_500, click{k: 1, v: 7, ts: 2}, click{k: 1, v: 1, ts: 12})
 	f.want("nothing yet")
 	f.due(6_000)
 	f.fire(5_999)
@@ -160,11 +168,11 @@ func TestEarlyRowsByTheClock(t *testing.T) {
 	f.fire(6_000)
 	f.want("the first window", "+I 1 2 12 7 0 10")
 	f.due(6_500)
-	f.fold(6_100, click{1, 0, 3})
+	f.fold(6_100, click{k: 1, v: 0, ts: 3})
 	f.advance(9)
 	f.want("the end comes first", "-U 1 2 12 7 0 10", "+U 1 3 12 7 0 10")
 	f.due(6_500)
-	f.fold(2_000, click{1, 1, 13}) // the clock was set back
+	f.fold(2_000, click{k: 1, v: 1, ts: 13}) // the clock was set back
 	f.due(3_000)
 	f.fire(3_000)
 	f.want("the second window", "+I 1 2 2 1 10 20")
@@ -177,12 +185,12 @@ func TestEarlyRowsByTheClock(t *testing.T) {
 func TestLateRowsOfAWindow(t *testing.T) {
 	for _, delay := range []int64{0, 50} {
 		f := newFires(t, &graph.WindowAggregate{Window: graph.Window{Size: 10}, Lateness: 100, Firing: graph.Firing{Late: true, LateDelay: delay}})
-		f.fold(0, click{1, 5, 1})
+		f.fold(0, click{k: 1, v: 5, ts: 1})
 		f.advance(8)
 		f.want("before the end")
 		f.advance(9)
 		f.want("at the end", "+I 1 1 5 5 0 10")
-		f.fold(0, click{1, 1, 2}, click{2, 2, 3})
+		f.fold(0, click{k: 1, v: 1, ts: 2}, click{k: 2, v: 2, ts: 3})
 		late := []string{"-U 1 1 5 5 0 10", "+U 1 2 6 5 0 10", "+I 2 1 2 2 0 10"}
 		if delay > 0 {
 			f.want("not yet")
@@ -190,7 +198,7 @@ func TestLateRowsOfAWindow(t *testing.T) {
 			f.fire(50)
 		}
 		f.want("late rows", late...)
-		f.fold(60, click{2, 0, 4})
+		f.fold(60, click{k: 2, v: 0, ts: 4})
 		if delay > 0 {
 			f.advance(108)
 			f.want("not yet")
@@ -210,10 +218,10 @@ func TestLateRowsOfAWindow(t *testing.T) {
 // and a row that came by then counts.
 func TestWindowsBeyondTheirEndAreRefused(t *testing.T) {
 	f := newFires(t, &graph.WindowAggregate{Window: graph.Window{Size: 10}, Firing: graph.Firing{Early: true, EarlyDelay: 1000}})
-	f.fold(0, click{1, 5, 1})
+	f.fold(0, click{k: 1, v: 5, ts: 1})
 	f.advance(9)
 	f.want("at the end", "+I 1 1 5 5 0 10")
-	err := f.w.Fold(expr.NewContext(nil, 0), clicksOf([]click{{1, 1, 2}}, batch.NoWatermark), f.out.results(t))
+	err := f.w.Fold(expr.NewContext(nil, 0), clicksOf([]click{{k: 1, v: 1, ts: 2}}, batch.NoWatermark), f.out.results(t))
 	if _, ok := err.(*FiredError); !ok {
 		t.Fatalf("a late row: %v", err)
 	}
@@ -247,11 +255,15 @@ func windowsOfClick(w graph.Window, ts int64) [][2]int64 {
 // out.
 func TestWindowChangesLeaveTheRowsOfAllClicks(t *testing.T) {
 	windows := []graph.Window{{Size: 20}, {Kind: graph.Hop, Step: 10, Size: 30}, {Kind: graph.Cumulate, Step: 10, Size: 40}}
+	var kinds [4]int
 	for seed := uint64(1); seed <= 60; seed++ {
 		r := rand.New(rand.NewPCG(seed, 8))
 		op := &graph.WindowAggregate{Window: windows[seed%3], Firing: graph.Firing{Early: r.IntN(3) > 0, EarlyDelay: int64(r.IntN(2)) * 40}}
 		if op.Firing.Late = !op.Firing.Early || r.IntN(2) == 0; op.Firing.Late {
 			op.Lateness, op.Firing.LateDelay = int64(1+r.IntN(40)), int64(r.IntN(2))*30
+		}
+		if op.Retracts = r.IntN(2) == 0; op.Retracts && r.IntN(3) == 0 {
+			op.Lateness, op.Firing = 0, graph.Firing{}
 		}
 		out := changesOut(t, op)
 		fresh := func() Keyed {
@@ -262,8 +274,12 @@ func TestWindowChangesLeaveTheRowsOfAllClicks(t *testing.T) {
 			return w
 		}
 		k, x := fresh(), &table{t: t, rows: map[string]int{}}
+		var there []click
 		wm, now := int64(-100), int64(1_000)
-		type group struct{ n, sum, max int64 }
+		type group struct {
+			n, sum int64
+			vs     [3]int64
+		}
 		groups := map[[3]int64]*group{}
 		ctx := expr.NewContext(nil, 0)
 		if err := k.Advance(ctx, wm, x.results()); err != nil {
@@ -272,9 +288,14 @@ func TestWindowChangesLeaveTheRowsOfAllClicks(t *testing.T) {
 		rows := func(shown func(end int64) bool) []string {
 			var want []string
 			for key, g := range groups {
-				if shown(key[2]) {
-					want = append(want, fmt.Sprintf("%d|%d|%d|%d|%d|%d", key[0], g.n, g.sum, g.max, key[1]*1000, key[2]*1000))
+				if g.n == 0 || !shown(key[2]) {
+					continue
 				}
+				most := 2
+				for g.vs[most] == 0 {
+					most--
+				}
+				want = append(want, fmt.Sprintf("%d|%d|%d|%d|%d|%d", key[0], g.n, g.sum, most, key[1]*1000, key[2]*1000))
 			}
 			slices.Sort(want)
 			return want
@@ -282,7 +303,14 @@ func TestWindowChangesLeaveTheRowsOfAllClicks(t *testing.T) {
 		for step := range 80 {
 			var clicks []click
 			for range r.IntN(8) {
-				c := click{int64(r.IntN(4)), int64(r.IntN(3)), wm + int64(r.IntN(120)) - 60}
+				c := click{k: int64(r.IntN(4)), v: int64(r.IntN(3)), ts: wm + int64(r.IntN(120)) - 60}
+				if at := r.IntN(len(there) + 1); op.Retracts && at < len(there) && r.IntN(2) == 0 {
+					c = there[at]
+					if c.back = true; slices.ContainsFunc(windowsOfClick(op.Window, c.ts), func(w [2]int64) bool { return watermark.Late(wm, w[1], op.Lateness) }) {
+						continue // it stays: what takes back a row comes while its windows take it
+					}
+					there = slices.Delete(there, at, at+1)
+				}
 				taken := false
 				for _, w := range windowsOfClick(op.Window, c.ts) {
 					if watermark.Late(wm, w[1], op.Lateness) {
@@ -291,13 +319,20 @@ func TestWindowChangesLeaveTheRowsOfAllClicks(t *testing.T) {
 					taken = true
 					key := [3]int64{c.k, w[0], w[1]}
 					if groups[key] == nil {
-						groups[key] = &group{max: math.MinInt64}
+						groups[key] = &group{}
 					}
-					g := groups[key]
-					g.n, g.sum, g.max = g.n+1, g.sum+c.v, max(g.max, c.v)
+					g, sign := groups[key], int64(1)
+					if c.back {
+						sign = -1
+					}
+					g.n, g.sum = g.n+sign, g.sum+sign*c.v
+					g.vs[c.v] += sign
 				}
 				if taken {
 					clicks = append(clicks, c)
+				}
+				if taken && !c.back {
+					there = append(there, c)
 				}
 			}
 			ctx.Now = now * 1000
@@ -335,6 +370,12 @@ func TestWindowChangesLeaveTheRowsOfAllClicks(t *testing.T) {
 		if got, want := x.list(), rows(func(int64) bool { return true }); !slices.Equal(got, want) {
 			t.Fatalf("seed %d, %+v:\n%v\nwant\n%v", seed, op.Firing, got, want)
 		}
+		for i, n := range x.kinds {
+			kinds[i] += n
+		}
+	}
+	if slices.Contains(kinds[:], 0) {
+		t.Errorf("kinds %v", kinds)
 	}
 }
 
@@ -343,10 +384,10 @@ func TestWindowChangesLeaveTheRowsOfAllClicks(t *testing.T) {
 func TestWindowChangesTakeBackWhatTheyGave(t *testing.T) {
 	op := &graph.WindowAggregate{Window: graph.Window{Size: 10}, Firing: graph.Firing{Early: true, EarlyDelay: 100}}
 	f := newFires(t, op)
-	f.fold(0, click{1, 5, 1})
+	f.fold(0, click{k: 1, v: 5, ts: 1})
 	f.fire(100)
 	f.want("out", "+I 1 1 5 5 0 10")
-	f.fold(200, click{1, 7, 2}, click{2, 1, 2})
+	f.fold(200, click{k: 1, v: 7, ts: 2}, click{k: 2, v: 1, ts: 2})
 	saved := f.w.Save()
 
 	wider := *op

@@ -33,7 +33,7 @@ func TestFiringMessages(t *testing.T) {
 		{"SET 'table.exec.emit.late-fire.enabled' = 'true';\nSET 'table.exec.emit.late-fire.delay' = '0 s';\nINSERT INTO p" + firingQuery, "no lateness"},
 		{"SET 'table.exec.emit.late-fire.enabled' = 'true';\nSET 'table.exec.emit.late-fire.delay' = '2 h';\nSET 'table.exec.emit.allow-lateness' = '1 h';\nINSERT INTO p" + firingQuery, "a delay beyond the lateness"},
 		{"SET 'table.exec.emit.early-fire.enabled' = 'true';\nSET 'table.exec.emit.early-fire.delay' = '0 s';\nINSERT INTO p SELECT uid, SESSION_START(ts, INTERVAL '1' HOUR), COUNT(*) FROM clicks GROUP BY uid, SESSION(ts, INTERVAL '1' HOUR);\n", "sessions"},
-		{"SET 'table.exec.emit.early-fire.enabled' = 'true';\nSET 'table.exec.emit.early-fire.delay' = '0 s';\nINSERT INTO p SELECT n AS uid, TUMBLE_START(w, INTERVAL '1' DAY), COUNT(*) FROM (SELECT COUNT(*) AS n, TUMBLE_ROWTIME(ts, INTERVAL '1' HOUR) AS w FROM clicks GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)) GROUP BY n, TUMBLE(w, INTERVAL '1' DAY);\n", "windows of windows"},
+		{"SET 'table.exec.emit.early-fire.enabled' = 'true';\nSET 'table.exec.emit.early-fire.delay' = '0 s';\nINSERT INTO p SELECT uid, w, SUM(n) OVER (PARTITION BY uid ORDER BY w) FROM (SELECT uid, TUMBLE_ROWTIME(ts, INTERVAL '1' HOUR) AS w, COUNT(*) AS n FROM clicks GROUP BY uid, TUMBLE(ts, INTERVAL '1' HOUR));\n", "OVER"},
 		{"SET 'table.exec.mini-batch.enabled' = 'true';\nINSERT INTO p SELECT uid, ts, 1 FROM clicks;\n", "mini-batch"},
 		{"INSERT INTO pr SELECT uid, window_start, COUNT(*) FROM TABLE(TUMBLE(TABLE (SELECT uid, PROCTIME() AS q FROM clicks), DESCRIPTOR(q), INTERVAL '1' HOUR)) GROUP BY uid, window_start, window_end;\n", "late rows of processing time"},
 	} {

@@ -57,6 +57,7 @@ func (l *lowerer) aggregate(n *plan.Aggregate, in *lowered) (*lowered, error) {
 		return l.add(op, n.Cols, l.statePath(n), ex.id), nil
 	}
 	op := &graph.WindowAggregate{Window: l.window(n.Window), Time: timeAt, Keys: keys, Aggregates: aggs, Late: l.late(l.target)}
+	op.Retracts = plan.ChangelogOf(n.Input).By != nil
 	if f := n.Firing; f != nil {
 		op.Firing, op.Lateness = f.Firing, f.Lateness
 	}

@@ -48,6 +48,8 @@ func ChangelogOf(n Node) Changelog {
 		case in.By != nil && n.Updates:
 			// A group goes with its last row; the one without keys stays.
 			return Changelog{By: n, Deletes: len(n.Keys) > 0}
+		case in.By != nil && n.Firing != nil:
+			return Changelog{By: n, Deletes: true}
 		case (n.Updates || n.Firing != nil) && len(n.Aggs) > 0:
 			return Changelog{By: n}
 		}
@@ -75,13 +77,28 @@ func takesChanges(n Node) bool {
 	case *Project, *Filter, *Union, *Unnest, *Insert:
 		return true
 	case *Aggregate:
-		return n.Updates
+		return n.Updates || n.Window != nil && n.Window.Kind != SessionWindow && !n.Window.Processing && changesOfWindows(n.Input)
+	case *WindowTable:
+		return (n.CheckOnly || n.Window.Kind == TumbleWindow) && changesOfWindows(n.Input)
 	case *Join:
 		return n.Changes
 	case *Rank:
 		return n.Changes
 	}
 	return false
+}
+
+// changesOfWindows reports rows of which those that change are of windows, so that
+// none comes, or goes, behind the watermark.
+func changesOfWindows(n Node) bool {
+	switch x := n.(type) {
+	case *Aggregate:
+		return x.Window != nil
+	case *Project, *Filter, *Union, *WindowTable:
+	default:
+		return ChangelogOf(n).By == nil
+	}
+	return !slices.ContainsFunc(n.Inputs(), func(in Node) bool { return !changesOfWindows(in) })
 }
 
 // CheckChangelog reports operators that cannot take rows that change, and values

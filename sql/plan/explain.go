@@ -133,10 +133,10 @@ func describeAggregate(n *Aggregate) []string {
 		}
 		d = n.Firing.describe(d)
 	}
+	if ChangelogOf(n.Input).By != nil {
+		d = append(d, "takes rows back")
+	}
 	if n.Updates {
-		if ChangelogOf(n.Input).By != nil {
-			d = append(d, "takes rows back")
-		}
 		d = withTTL(d, n.TTL)
 	}
 	return append(d, "state="+n.StatePath())
