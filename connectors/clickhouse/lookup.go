@@ -19,8 +19,8 @@ import (
 
 var _ connector.LookupConnector = (*Connector)(nil)
 
-// OpenLookup implements connector.LookupConnector: keys are asked for many at a time.
-// Any table that can be read by SQL is good, views and Distributed ones included.
+// OpenLookup implements connector.LookupConnector: keys are asked for many at a time, or
+// the whole table is kept. Any table that can be read by SQL is good, views and Distributed ones included.
 func (c *Connector) OpenLookup(ctx context.Context, t *connector.Table, keys, columns []int) (connector.Lookup, error) {
 	opts, err := optionsOf(t.Options)
 	if err != nil {
@@ -30,18 +30,24 @@ func (c *Connector) OpenLookup(ctx context.Context, t *connector.Table, keys, co
 	if err != nil {
 		return nil, err
 	}
-	l := &lookup{server: srv, table: t, filter: t.Options.String(keyFilter)}
+	l := &lookup{server: srv, table: t, filter: t.Options.String(keyFilter), whole: partialcache.Full(t.Options)}
 	if err := l.bind(ctx, keys, columns); err != nil {
 		srv.conn.Close()
 		return nil, err
 	}
-	l.Cache = partialcache.New(partialcache.Options{Load: l.load, Rows: t.Schema(columns)}.From(t.Options))
+	if l.whole {
+		l.Lookup = fullcache.New(fullcache.Options{Load: l.loadAll}.From(t.Options))
+	} else {
+		l.Lookup = partialcache.New(partialcache.Options{Load: l.load, Rows: t.Schema(columns)}.From(t.Options))
+	}
 	return l, nil
 }
 
 // lookup is a table that is looked up.
 type lookup struct {
-	*partialcache.Cache
+	// Lookup is the cache over the server: of keys, or of the whole table.
+	connector.Lookup
+	whole  bool
 	server *server
 	table  *connector.Table
 	def    *definition
@@ -65,11 +71,20 @@ func (l *lookup) bind(ctx context.Context, keys, columns []int) error {
 		return err
 	}
 	l.def = d
-	l.read = slices.Concat(keys, columns)
-	slices.Sort(l.read)
-	l.read = slices.Compact(l.read)
+	l.read, l.keys, l.columns = fullcache.Columns(keys, columns)
+	if !l.whole { // else keys are compared here
+		if err := l.bindKeys(keys); err != nil {
+			return err
+		}
+	}
+	cols, err := l.server.selected(l.table, d, l.read)
+	l.free.Put(&cols)
+	return err
+}
+
+// bindKeys makes sure that the server can be asked for keys.
+func (l *lookup) bindKeys(keys []int) error {
 	for _, k := range keys {
-		l.keys = append(l.keys, slices.Index(l.read, k))
 		col := l.table.Columns[k]
 		if !literalType(col.Type) {
 			return fmt.Errorf("column %s: not_yet: looking up by a key of type %s", col.Name, col.Type)
@@ -80,12 +95,7 @@ func (l *lookup) bind(ctx context.Context, keys, columns []int) error {
 		}
 		l.names, l.checks = append(l.names, quoteName(col.Name)), append(l.checks, check)
 	}
-	for _, c := range columns {
-		l.columns = append(l.columns, slices.Index(l.read, c))
-	}
-	cols, err := l.server.selected(l.table, d, l.read)
-	l.free.Put(&cols)
-	return err
+	return nil
 }
 
 // check is the conversion of a key column to the server's.
@@ -143,6 +153,24 @@ func (l *lookup) load(ctx context.Context, keys *connector.LookupKeys) (*fullcac
 			return nil, err
 		}
 		rest = rest[n:]
+	}
+	return build.Table(), nil
+}
+
+// loadAll reads the whole table with one query, which sees one state of it.
+func (l *lookup) loadAll(ctx context.Context) (*fullcache.Table, error) {
+	cols, err := l.columnsOf()
+	if err != nil {
+		return nil, err
+	}
+	defer l.free.Put(&cols)
+	build := fullcache.NewBuilder(l.table.Name, l.table.Schema(l.read), l.keys, l.columns, l.table.Options.Bytes(fullcache.KeyMaxBytes))
+	text := "SELECT " + inColumns(cols) + " FROM " + l.server.name()
+	if l.filter != "" {
+		text += " WHERE (" + l.filter + ")"
+	}
+	if err := l.ask(ctx, text, cols, build); err != nil {
+		return nil, err
 	}
 	return build.Table(), nil
 }
@@ -258,4 +286,4 @@ func (l *lookup) usable(v *batch.Vec, name string, col *connector.Column, n int)
 }
 
 // Close implements connector.Lookup.
-func (l *lookup) Close() error { return errors.Join(l.Cache.Close(), l.server.conn.Close()) }
+func (l *lookup) Close() error { return errors.Join(l.Lookup.Close(), l.server.conn.Close()) }

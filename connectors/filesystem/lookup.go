@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/millrace/millrace/connectors/fullcache"
 	"github.com/millrace/millrace/runtime/batch"
@@ -23,16 +22,8 @@ func (c *Connector) OpenLookup(ctx context.Context, t *connector.Table, keys, co
 		return nil, err
 	}
 	l := &lookupTable{c: c, table: t}
-	l.read = slices.Concat(keys, columns)
-	slices.Sort(l.read)
-	l.read = slices.Compact(l.read)
-	for _, k := range keys {
-		l.keys = append(l.keys, slices.Index(l.read, k))
-	}
-	for _, col := range columns {
-		l.columns = append(l.columns, slices.Index(l.read, col))
-	}
-	return fullcache.New(fullcache.Options{Load: l.load, Interval: t.Options.Duration(keyReload), Now: c.now}), nil
+	l.read, l.keys, l.columns = fullcache.Columns(keys, columns)
+	return fullcache.New(fullcache.Options{Load: l.load, Now: c.now}.From(t.Options)), nil
 }
 
 // lookupTable reads a table that is looked up.
@@ -67,7 +58,7 @@ func (l *lookupTable) load(ctx context.Context) (table *fullcache.Table, err err
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	build := fullcache.NewBuilder(l.table.Name, l.table.Schema(l.read), l.keys, l.columns, l.table.Options.Bytes(keyLookupBytes))
+	build := fullcache.NewBuilder(l.table.Name, l.table.Schema(l.read), l.keys, l.columns, l.table.Options.Bytes(fullcache.KeyMaxBytes))
 	var b batch.Batch
 	var sel batch.Sel
 	for {

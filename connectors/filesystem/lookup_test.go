@@ -112,7 +112,7 @@ func TestLookupReload(t *testing.T) {
 	c := newConnector(mem)
 	now := time.Unix(1_700_000_000, 0)
 	c.now = func() time.Time { return now }
-	table := tableOf(c, lookupColumns, []int{2}, map[string]string{"path": "/dim", "format": "json", keyReload: "10 min"})
+	table := tableOf(c, lookupColumns, []int{2}, map[string]string{"path": "/dim", "format": "json", fullcache.KeyInterval: "10 min"})
 	l, err := c.OpenLookup(context.Background(), table, []int{0}, []int{2, 1})
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ func TestLookupOptions(t *testing.T) {
 		fmt.Fprintf(&text, "{\"id\":%d,\"name\":\"n\"}\n", i)
 	}
 	putFile(t, mem, "/dim/dt=a/1.json", text.String())
-	table := tableOf(c, lookupColumns, []int{2}, map[string]string{"path": "/dim", "format": "json", keyLookupBytes: "64kb"})
+	table := tableOf(c, lookupColumns, []int{2}, map[string]string{"path": "/dim", "format": "json", fullcache.KeyMaxBytes: "64kb"})
 	l, err := c.OpenLookup(context.Background(), table, []int{0}, []int{1})
 	if err != nil {
 		t.Fatal(err)
@@ -196,7 +196,7 @@ func TestLookupOptions(t *testing.T) {
 	if _, err := namesOf(l, 1); !errors.As(err, &big) || big.Table != "t" || big.Max != 64<<10 {
 		t.Errorf("too big: %v", err)
 	}
-	for key, value := range map[string]string{keyLookupCache: "PARTIAL", keyReloadStrategy: "TIMED", keyReload: "0 s", keyLookupBytes: "0", keyReloadMode: "FIXED_RATE"} {
+	for key, value := range map[string]string{keyLookupCache: "PARTIAL", fullcache.KeyStrategy: "TIMED", fullcache.KeyInterval: "0 s", fullcache.KeyMaxBytes: "0", fullcache.KeyMode: "FIXED_RATE"} {
 		with := map[string]string{"connector": "filesystem", "path": "/dim", "format": "json", key: value}
 		v, errs := c.Spec().Resolve(with)
 		if len(errs) == 0 && c.Spec().Validate(v) == nil {

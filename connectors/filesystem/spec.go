@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace/millrace/connectors/format"
 	"github.com/millrace/millrace/connectors/format/parquetfmt"
+	"github.com/millrace/millrace/connectors/fullcache"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/storage/vfs"
@@ -15,7 +16,7 @@ import (
 
 const formatParquet = "parquet"
 
-// Option keys, all Flink's but keyLookupBytes and those of policies custom and readiness-topic.
+// Option keys, all Flink's but those of policies custom and readiness-topic.
 const (
 	keyPath           = "path"
 	keyDefaultName    = "partition.default-name"
@@ -44,10 +45,6 @@ const (
 	keyMonitor        = "source.monitor-interval"
 	keyPathRegex      = "source.path.regex-pattern"
 	keyLookupCache    = "lookup.cache"
-	keyReloadStrategy = "lookup.full-cache.reload-strategy"
-	keyReload         = "lookup.full-cache.periodic-reload.interval"
-	keyReloadMode     = "lookup.full-cache.periodic-reload.schedule-mode"
-	keyLookupBytes    = "lookup.full-cache.max-bytes"
 )
 
 // Connector is the connector `filesystem`. It has no state besides its parts.
@@ -114,7 +111,7 @@ func (c *Connector) options() []connector.Option {
 			return nil
 		}
 	}
-	return []connector.Option{
+	return append([]connector.Option{
 		{Key: keyPath, Type: connector.OptString, Required: true, Check: c.checkPath,
 			Doc: "The table's directory: an absolute or relative path, a `file://` URL, or `hdfs://host:port/dir` (see [HDFS](hdfs.md))."},
 		{Key: keyDefaultName, Type: connector.OptString, Default: "__HIVE_DEFAULT_PARTITION__", Check: checkDefaultName,
@@ -157,17 +154,7 @@ func (c *Connector) options() []connector.Option {
 			Refused: map[string]string{"NONE": "files have no index: without a cache each lookup would read the whole table",
 				"PARTIAL": "files have no index: the whole table is read for one row, and then kept"},
 			Doc: "How a table that is looked up is kept: whole, in memory."},
-		{Key: keyReloadStrategy, Type: connector.OptEnum, Enum: []string{"PERIODIC"}, Default: "PERIODIC",
-			Refused: map[string]string{"TIMED": "not_yet: reloading at a time of day; use '" + keyReload + "'"},
-			Doc:     "When it is read again: after an interval."},
-		{Key: keyReload, Type: connector.OptDuration,
-			Doc: "After how long a table that is looked up is read again, by the first lookup after it. Unset: it is read once in a run."},
-		{Key: keyReloadMode, Type: connector.OptEnum, Enum: []string{"FIXED_DELAY"}, Default: "FIXED_DELAY",
-			Refused: map[string]string{"FIXED_RATE": "not_yet: the interval counts from the last reading"},
-			Doc:     "The interval counts from the beginning of the last reading."},
-		{Key: keyLookupBytes, Type: connector.OptBytes, Default: "256MB",
-			Doc: "How much memory a table that is looked up may take, for each join with it; one that is bigger is an error. During a reload there are two of them. Not Flink's."},
-	}
+	}, fullcache.SpecOptions()...)
 }
 
 func (c *Connector) validate(v connector.Values) error {
@@ -187,13 +174,7 @@ func (c *Connector) validate(v connector.Values) error {
 	if v.Bytes(keyFileSize) <= 0 {
 		return &connector.OptionError{Key: keyFileSize, OnValue: true, Message: "files cannot be sealed at 0 bytes"}
 	}
-	if v.Has(keyReload) && v.Duration(keyReload) <= 0 {
-		return &connector.OptionError{Key: keyReload, OnValue: true, Message: "a table cannot be read again after no time"}
-	}
-	if v.Has(keyLookupBytes) && v.Bytes(keyLookupBytes) <= 0 {
-		return &connector.OptionError{Key: keyLookupBytes, OnValue: true, Message: "a table needs memory to be looked up"}
-	}
-	return nil
+	return fullcache.Validate(v)
 }
 
 func checkDefaultName(s string) error {

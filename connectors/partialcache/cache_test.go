@@ -185,3 +185,36 @@ func TestFailures(t *testing.T) {
 		t.Error("a closed table answers")
 	}
 }
+
+// TestOptions: what has no effect with a kind of cache is refused.
+func TestOptions(t *testing.T) {
+	with, without := &connector.Spec{Name: "t", Options: SpecOptionsWithFull(), Validate: Validate}, &connector.Spec{Name: "t", Options: SpecOptions(), Validate: Validate}
+	for _, c := range []struct {
+		spec *connector.Spec
+		set  map[string]string
+		want string // the key at fault
+	}{
+		{with, map[string]string{}, ""},
+		{with, map[string]string{KeyCache: "FULL", fullcache.KeyInterval: "1 min", fullcache.KeyMaxBytes: "1 MB"}, ""},
+		{with, map[string]string{KeyCache: "PARTIAL", KeyMaxRows: "5", KeyRetries: "0"}, ""},
+		{with, map[string]string{KeyCache: "FULL", KeyMaxRows: "5"}, KeyMaxRows},
+		{with, map[string]string{KeyCache: "FULL", KeyRetries: "5"}, KeyRetries},
+		{with, map[string]string{KeyCache: "FULL", fullcache.KeyInterval: "0 s"}, fullcache.KeyInterval},
+		{with, map[string]string{KeyCache: "FULL", fullcache.KeyStrategy: "TIMED"}, fullcache.KeyStrategy},
+		{with, map[string]string{fullcache.KeyInterval: "1 min"}, fullcache.KeyInterval},
+		{with, map[string]string{KeyCache: "PARTIAL", KeyMaxRows: "5", fullcache.KeyMaxBytes: "1 MB"}, fullcache.KeyMaxBytes},
+		{with, map[string]string{KeyMaxRows: "5"}, KeyMaxRows},
+		{with, map[string]string{KeyCache: "PARTIAL"}, KeyCache},
+		{without, map[string]string{KeyCache: "FULL"}, KeyCache},
+	} {
+		c.set["connector"] = "t"
+		_, errs := c.spec.Resolve(c.set)
+		got := ""
+		if len(errs) > 0 {
+			got = errs[0].Key
+		}
+		if got != c.want {
+			t.Errorf("%v: option %q is refused, want %q (%v)", c.set, got, c.want, errs)
+		}
+	}
+}

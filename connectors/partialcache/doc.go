@@ -4,7 +4,8 @@
 // A [Cache] is a connector.Lookup. Of a batch's keys it asks the connector's load
 // function for those that it does not have, all at once, and answers from both. It
 // reads nothing itself, and it does not keep whole tables: that is connectors/fullcache,
-// whose Table a load gives.
+// whose Table a load gives. The options are declared here for both, where a connector
+// has both.
 //
 // Rows are kept as bytes, one slice a key, in the encoding of runtime/batch; the key
 // that was used the longest time ago leaves first. A key without rows is kept, too,

@@ -3,6 +3,7 @@ package partialcache
 import (
 	"time"
 
+	"github.com/millrace/millrace/connectors/fullcache"
 	"github.com/millrace/millrace/runtime/connector"
 )
 
@@ -19,13 +20,14 @@ const (
 const (
 	none    = "NONE"
 	partial = "PARTIAL"
+	full    = "FULL"
 )
 
 // SpecOptions declares the options.
 func SpecOptions() []connector.Option {
 	return []connector.Option{
 		{Key: KeyCache, Type: connector.OptEnum, Enum: []string{none, partial}, Default: none,
-			Refused: map[string]string{"FULL": "not_yet: the whole table in memory; use PARTIAL"},
+			Refused: map[string]string{full: "not_yet: the whole table in memory; use PARTIAL"},
 			Doc:     "What is kept of a table that is looked up: nothing, or the rows of the keys asked for last (`PARTIAL`)."},
 		{Key: KeyRetries, Type: connector.OptInt, Default: "3", Min: 0, Max: 1000, Doc: "How often a lookup that failed is tried again at once; afterwards the lane waits and tries its rows again."},
 		{Key: KeyAfterAccess, Type: connector.OptDuration, Doc: "How long rows are kept since they were last used."},
@@ -35,11 +37,40 @@ func SpecOptions() []connector.Option {
 	}
 }
 
+// SpecOptionsWithFull declares the options of a connector whose tables can be kept
+// whole, too, by connectors/fullcache: its options are among them.
+func SpecOptionsWithFull() []connector.Option {
+	opts := SpecOptions()
+	opts[0].Enum, opts[0].Refused = []string{none, partial, full}, nil
+	opts[0].Doc = "What is kept of a table that is looked up: nothing, the rows of the keys asked for last (`PARTIAL`), or the whole table (`FULL`)."
+	return append(opts, fullcache.SpecOptions()...)
+}
+
+// Full reports that a table is kept whole.
+func Full(v connector.Values) bool { return v.String(KeyCache) == full }
+
 // unlimitedRows is the bound of a cache that only a time bounds.
 const unlimitedRows = 1 << 20
 
 // Validate refuses options that contradict each other.
 func Validate(v connector.Values) error {
+	useless := func(value string, keys ...string) error {
+		for _, key := range keys {
+			if v.Has(key) {
+				return &connector.OptionError{Key: key, Message: "'" + key + "' has no effect " + value}
+			}
+		}
+		return nil
+	}
+	if Full(v) {
+		if err := useless("with '"+KeyCache+"' = '"+full+"'", KeyRetries, KeyAfterAccess, KeyAfterWrite, KeyMissing, KeyMaxRows); err != nil {
+			return err
+		}
+		return fullcache.Validate(v)
+	}
+	if err := useless("without '"+KeyCache+"' = '"+full+"'", fullcache.KeyStrategy, fullcache.KeyInterval, fullcache.KeyMode, fullcache.KeyMaxBytes); err != nil {
+		return err
+	}
 	if v.String(KeyCache) == partial {
 		for _, key := range []string{KeyAfterAccess, KeyAfterWrite} {
 			if v.Has(key) && v.Duration(key) < time.Millisecond {
@@ -51,12 +82,7 @@ func Validate(v connector.Values) error {
 		}
 		return nil
 	}
-	for _, key := range []string{KeyAfterAccess, KeyAfterWrite, KeyMissing, KeyMaxRows} {
-		if v.Has(key) {
-			return &connector.OptionError{Key: key, Message: "'" + key + "' has no effect without '" + KeyCache + "' = '" + partial + "'"}
-		}
-	}
-	return nil
+	return useless("without '"+KeyCache+"' = '"+partial+"'", KeyAfterAccess, KeyAfterWrite, KeyMissing, KeyMaxRows)
 }
 
 // From fills what a table's options say.

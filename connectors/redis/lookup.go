@@ -95,9 +95,7 @@ func newLookup(t *connector.Table, keys, columns []int) (*lookup, error) {
 			l.fields, l.fieldBytes = append(l.fields, y.names[c]), l.fieldBytes+len(y.names[c])
 		}
 	}
-	l.read = slices.Concat(keys, columns)
-	slices.Sort(l.read)
-	l.read = slices.Compact(l.read)
+	l.read, l.keyAt, l.columnAt = fullcache.Columns(keys, columns)
 	l.schema = t.Schema(l.read)
 	for c := range t.Columns {
 		l.at = append(l.at, slices.Index(l.read, c))
@@ -107,19 +105,9 @@ func newLookup(t *connector.Table, keys, columns []int) (*lookup, error) {
 		}
 		l.given = append(l.given, given)
 	}
-	l.keyAt, l.columnAt = l.places(keys), l.places(columns)
 	r, err := newReader(l)
 	l.readers.Put(r)
 	return l, err
-}
-
-// places are those of columns of the table among the columns that are read.
-func (l *lookup) places(columns []int) []int {
-	var out []int
-	for _, c := range columns {
-		out = append(out, l.at[c])
-	}
-	return out
 }
 
 // answerBytes bounds the rows of a batch's keys.
