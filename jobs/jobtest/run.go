@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/millrace/millrace/jobs/spec"
+	"github.com/millrace/millrace/jobs/userfunc"
 	"github.com/millrace/millrace/runtime/checkpoint"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/engine"
@@ -25,6 +26,8 @@ type Options struct {
 	// Registry has the connectors that the job's tables name. Required. None
 	// of them is opened.
 	Registry *connector.Registry
+	// Functions are the program's own functions; nil: none.
+	Functions *userfunc.Set
 	// Vars looks variables up that neither the file nor the test sets.
 	Vars spec.Vars
 	// Accept takes what a test gives as what it wants: tests without
@@ -136,7 +139,7 @@ func (s *Suite) compile(t *Test, o Options, g *given) (*compiledJob, error) {
 	maps.Copy(vars.Set, s.Set)
 	maps.Copy(vars.Set, t.Set)
 	collect := &collector{tables: map[string]*collected{}}
-	c := spec.Compile(s.Files, vars, compile.Options{Registry: registry, Mode: compile.ModePreview, ResultSink: collect})
+	c := spec.Compile(s.Files, vars, compile.Options{Registry: registry, Functions: o.Functions.Extra(), Mode: compile.ModePreview, ResultSink: collect})
 	if err := c.Err(); err != nil {
 		return nil, err
 	}

@@ -138,7 +138,7 @@ func (n *Node) switchLater(ctx context.Context, rec jobRecord, book *ledger.Book
 // hasStandby is nil if a job, as it was run last, names a standby for a table.
 func (n *Node) hasStandby(rec jobRecord, table string) error {
 	vars := spec.Vars{Set: rec.Set, LookupEnv: os.LookupEnv, ReadFile: os.ReadFile}
-	c := spec.Compile(rec.Files, vars, compile.Options{Registry: n.registry, Mode: compile.ModeRun, JobName: rec.Name})
+	c := spec.Compile(rec.Files, vars, compile.Options{Registry: n.registry, Functions: n.opts.Functions.Extra(), Mode: compile.ModeRun, JobName: rec.Name})
 	if err := c.Err(); err != nil {
 		return err
 	}

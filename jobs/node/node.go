@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/jobs/control"
+	"github.com/millrace/millrace/jobs/userfunc"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/ledger"
 	"github.com/millrace/millrace/storage/access"
@@ -31,6 +32,9 @@ type Options struct {
 	// operating system's.
 	FS         vfs.FS
 	Connectors Connectors
+	// Functions are the program's own functions, known to every SQL text that is
+	// compiled here; nil: none.
+	Functions *userfunc.Set
 	// Version and Command are shown to whoever asks who owns the directory.
 	Version, Command string
 	// Brief: the node is for one command that ends within moments.

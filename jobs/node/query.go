@@ -44,12 +44,12 @@ func (n *Node) Query(ctx context.Context, req control.Query, out control.QueryRe
 		vars.Set = merged(rec.Set, req.Set)
 	}
 	if len(known) > 0 {
-		if err := spec.Compile(known, vars, compile.Options{Registry: n.registry, Mode: compile.ModeCheck, Session: session}).Err(); err != nil {
+		if err := spec.Compile(known, vars, compile.Options{Registry: n.registry, Functions: n.opts.Functions.Extra(), Mode: compile.ModeCheck, Session: session}).Err(); err != nil {
 			return err
 		}
 	}
 	sink := &resultConnector{safe: req.SafeNumbers}
-	c := spec.Compile(req.Files[len(req.Files)-1:], vars, compile.Options{Registry: n.registry, Mode: compile.ModeSQL, Session: session, ResultSink: sink})
+	c := spec.Compile(req.Files[len(req.Files)-1:], vars, compile.Options{Registry: n.registry, Functions: n.opts.Functions.Extra(), Mode: compile.ModeSQL, Session: session, ResultSink: sink})
 	if err := c.Err(); err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (n *Node) Preview(ctx context.Context, req control.Preview, out control.Que
 	if err != nil {
 		return inputError(err)
 	}
-	c := spec.Compile(req.Files, vars, compile.Options{Registry: registry, Mode: compile.ModePreview, ResultSink: sink})
+	c := spec.Compile(req.Files, vars, compile.Options{Registry: registry, Functions: n.opts.Functions.Extra(), Mode: compile.ModePreview, ResultSink: sink})
 	if err := c.Err(); err != nil {
 		return err
 	}

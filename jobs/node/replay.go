@@ -178,7 +178,7 @@ func (n *Node) replayGraph(rec jobRecord, req control.Replay, dead *deadTopic) (
 		files = rec.Files
 	}
 	c := spec.Compile(files, spec.Vars{Set: set, LookupEnv: os.LookupEnv, ReadFile: os.ReadFile},
-		compile.Options{Registry: n.registry, Mode: compile.ModeRun, JobName: rec.Name})
+		compile.Options{Registry: n.registry, Functions: n.opts.Functions.Extra(), Mode: compile.ModeRun, JobName: rec.Name})
 	if err := c.Err(); err != nil {
 		return nil, err
 	}

@@ -76,7 +76,7 @@ func DeadTopic(job string, g *graph.Job) string {
 // *control.Error with every finding.
 func (n *Node) Start(ctx context.Context, o RunOptions) (*Running, error) {
 	base := strings.TrimSuffix(filepath.Base(o.Path), ".sql")
-	c := spec.Compile(o.Files, o.Vars, compile.Options{Registry: n.registry, Mode: compile.ModeRun, JobName: base, Overwrite: o.Overwrite})
+	c := spec.Compile(o.Files, o.Vars, compile.Options{Registry: n.registry, Functions: n.opts.Functions.Extra(), Mode: compile.ModeRun, JobName: base, Overwrite: o.Overwrite})
 	if err := c.Err(); err != nil {
 		return nil, err
 	}

@@ -93,6 +93,7 @@ const (
 	CodeOverflow       Code = "overflow"         // arithmetic or decimal result out of range
 	CodeDivisionByZero Code = "division_by_zero" // integer or decimal x / 0
 	CodeArgument       Code = "invalid_argument" // a function refuses an argument value
+	CodeUserFunction   Code = "user_function"    // a program's own function gave an error or panicked
 	CodeTooLarge       Code = "value_too_large"  // beyond a documented size limit
 	CodeNullEventTime  Code = "null_event_time"  // NULL row time in a window
 	CodeNullKey        Code = "key_null"         // NULL key of a wide table

@@ -302,3 +302,15 @@ func DeterminismOf(e Expr) fn.Determinism {
 	})
 	return d
 }
+
+// UserFunctions are the user functions that e calls, in order of evaluation.
+func UserFunctions(e Expr) []fn.Version {
+	var out []fn.Version
+	Walk(e, func(n Expr) bool {
+		if c, ok := n.(*Call); ok && c.Fn.User != nil {
+			out = append(out, fn.Version{Function: c.Fn.Name, Version: c.Fn.User.Version})
+		}
+		return true
+	})
+	return out
+}

@@ -42,7 +42,7 @@ func TestCanonicalText(t *testing.T) {
 // wrapped as deterministic.
 func TestCommonSubexpressionIsEvaluatedOnce(t *testing.T) {
 	calls := 0
-	f := &fn.Function{Name: "COUNTED", Syntax: []string{"COUNTED(x)"}, Category: fn.CatArithmetic, Doc: "x",
+	f := &fn.Function{Name: "COUNTED", User: &fn.User{Version: "1"}, Syntax: []string{"COUNTED(x)"}, Category: fn.CatArithmetic, Doc: "x",
 		Bind: func(args []fn.Arg) (fn.Bound, error) {
 			return fn.Bound{Params: []types.Type{types.NewInt()}, Return: types.NewInt(), Kernel: func(_ *fn.Context, a []*batch.Vec, sel batch.Sel, out *batch.Vec) {
 				calls += len(sel)
@@ -51,7 +51,7 @@ func TestCommonSubexpressionIsEvaluatedOnce(t *testing.T) {
 				}
 			}}, nil
 		}}
-	lib, err := fn.NewLibrary(fn.LibraryOptions{Extra: []*fn.Function{f}})
+	lib, err := fn.NewLibrary(fn.LibraryOptions{Extra: fn.Extra{Functions: []*fn.Function{f}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -340,6 +340,9 @@ func (t *task) barrier(n uint64) error {
 	var sections []state.Section
 	for _, id := range t.order {
 		k := t.states[id]
+		if s, ok := functionSection(t.r.plan.job, id, t.r.plan.statePath(id)); ok {
+			sections = append(sections, s)
+		}
 		sections = append(sections, state.Section{Path: t.r.plan.statePath(id), Kind: k.Kind(), Fingerprint: k.Fingerprint(), Payload: k.Save()})
 	}
 	a.blob = state.AppendSections(nil, sections)

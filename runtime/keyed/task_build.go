@@ -163,6 +163,12 @@ func (t *task) load(sections []state.Section) error {
 			if t.r.plan.statePath(id) != s.Path {
 				continue
 			}
+			if s.Kind == kindUserFunctions {
+				if err := checkFunctions(t.r.plan.job, id, s); err != nil {
+					return err
+				}
+				continue
+			}
 			if k.Kind() != s.Kind || k.Fingerprint() != s.Fingerprint {
 				return &state.IncompatibleError{Path: s.Path, Reason: fmt.Sprintf("it is of %s with other keys or another window", s.Kind)}
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/ledger"
 	"github.com/millrace/millrace/runtime/offsets"
@@ -426,6 +427,11 @@ func describe(h hash.Hash, n *graph.Node) {
 		fmt.Fprintln(h, op.Table.Name, op.Columns, op.Outer, op.Condition)
 		for _, k := range op.Keys {
 			fmt.Fprintln(h, k.Column, k.Value)
+		}
+	}
+	for _, e := range graph.Exprs(n.Op) {
+		for _, v := range expr.UserFunctions(e) {
+			fmt.Fprintln(h, v)
 		}
 	}
 	for _, f := range n.Schema.Fields {

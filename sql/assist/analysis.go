@@ -28,15 +28,12 @@ type Analysis struct {
 // Analyze compiles files, DDL first, as `millrace check` does, and keeps what is
 // known of the file named target.
 func Analyze(files []compile.Source, target string, o compile.Options) (*Analysis, error) {
-	lib := o.Functions
-	if lib == nil {
-		var err error
-		if lib, err = fn.NewLibrary(fn.LibraryOptions{}); err != nil {
-			return nil, fmt.Errorf("building the function library: %w", err)
-		}
+	lib, err := fn.NewLibrary(fn.LibraryOptions{Extra: o.Functions})
+	if err != nil {
+		return nil, fmt.Errorf("building the function library: %w", err)
 	}
 	a := &Analysis{index: &plan.Index{}, registry: o.Registry, library: lib}
-	o.Mode, o.Index, o.Functions = compile.ModeCheck, a.index, lib
+	o.Mode, o.Index = compile.ModeCheck, a.index
 	_, found := compile.Compile(files, o)
 	for _, d := range found {
 		if d.Span.File != nil && d.Span.File.Name() == target {

@@ -43,10 +43,8 @@ const (
 // Options of Compile. Registry is required.
 type Options struct {
 	Registry *connector.Registry
-	// Functions: nil stands for the built-in library. With SET
-	// 'millrace.sum-widening'='false' Compile uses NarrowSums instead.
-	Functions  *fn.Library
-	NarrowSums *fn.Library
+	// Functions are those of the program, beside the built-in ones.
+	Functions fn.Extra
 	// Vars looks up ${NAME} and ${secret:NAME}; nil: none is set.
 	Vars syntax.Vars
 	// Zone is the session zone as long as 'table.local-time-zone' is not set;

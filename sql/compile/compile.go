@@ -123,19 +123,16 @@ func newCompiler(files []Source, opts Options) *compiler {
 }
 
 func (c *compiler) libraries() {
-	c.wide, c.narrow = c.opts.Functions, c.opts.NarrowSums
-	var err error
-	if c.wide == nil {
-		if c.wide, err = fn.NewLibrary(fn.LibraryOptions{}); err != nil {
+	for _, l := range []struct {
+		to     **fn.Library
+		narrow bool
+	}{{&c.wide, false}, {&c.narrow, true}} {
+		lib, err := fn.NewLibrary(fn.LibraryOptions{NoSumWidening: l.narrow, Extra: c.opts.Functions})
+		if err != nil {
 			c.diags.Errorf(diag.CodeInternal, diag.Span{}, "building the function library: %s", err)
-			c.wide = &fn.Library{}
+			lib = &fn.Library{}
 		}
-	}
-	if c.narrow == nil {
-		if c.narrow, err = fn.NewLibrary(fn.LibraryOptions{NoSumWidening: true}); err != nil {
-			c.diags.Errorf(diag.CodeInternal, diag.Span{}, "building the function library: %s", err)
-			c.narrow = &fn.Library{}
-		}
+		*l.to = lib
 	}
 	c.applySettings()
 }

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/millrace/millrace/runtime/expr/fn"
 	"github.com/millrace/millrace/sql/catalog"
 	"github.com/millrace/millrace/sql/diag"
 	"github.com/millrace/millrace/sql/plan"
@@ -56,7 +57,11 @@ func (c *compiler) show(s *syntax.Show) {
 		}
 		c.text(s, []string{"name"}, rows)
 	case syntax.ShowFunctions:
-		for _, name := range c.binder.Functions.Names() {
+		names := c.binder.Functions.Names()
+		if s.User {
+			names = c.binder.Functions.UserNames()
+		}
+		for _, name := range names {
 			add(name)
 		}
 		c.text(s, []string{"function"}, rows)
@@ -192,18 +197,26 @@ func (c *compiler) describe(s *syntax.Describe) {
 func (c *compiler) describeFunction(s *syntax.Describe) {
 	lib := c.binder.Functions
 	if f, ok := lib.Lookup(s.Name.String()); ok {
-		c.text(s, []string{"property", "value"}, [][]string{
+		c.functionText(s, f.User, [][]string{
 			{"name", f.Name}, {"syntax", strings.Join(f.Syntax, "\n")}, {"kind", "scalar"}, {"determinism", f.Determinism.String()}, {"doc", f.Doc},
 		})
 		return
 	}
 	if a, ok := lib.Aggregate(s.Name.String()); ok {
-		c.text(s, []string{"property", "value"}, [][]string{
+		c.functionText(s, a.User, [][]string{
 			{"name", a.Name}, {"syntax", strings.Join(a.Syntax, "\n")}, {"kind", "aggregate"}, {"doc", a.Doc},
 		})
 		return
 	}
 	c.diags.Errorf(diag.CodeUnknownFunction, s.Name.Span(), "function %q not found", s.Name).WithNearest(s.Name.String(), lib.Names())
+}
+
+// functionText answers DESCRIBE FUNCTION; user is nil for a built-in one.
+func (c *compiler) functionText(s *syntax.Describe, user *fn.User, rows [][]string) {
+	if user != nil {
+		rows = append(rows, []string{"version", user.Version})
+	}
+	c.text(s, []string{"property", "value"}, rows)
 }
 
 func (c *compiler) drop(s *syntax.Drop) {

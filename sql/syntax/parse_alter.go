@@ -11,6 +11,9 @@ func (p *parser) alter(start int) Stmt {
 		return p.alterView(start)
 	}
 	if w := p.acceptOne("CATALOG", "DATABASE", "FUNCTION", "MODEL", "CONNECTION", "MATERIALIZED"); w != "" {
+		if w == "FUNCTION" {
+			p.foreignFunction(start, "ALTER")
+		}
 		p.notYet(start, "ALTER "+w)
 	}
 	p.unexpected("\"TABLE\" or \"VIEW\"")

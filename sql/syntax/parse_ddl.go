@@ -21,6 +21,9 @@ func (p *parser) create(start int) Stmt {
 		return p.createWide(start)
 	}
 	if w := p.acceptOne("CATALOG", "DATABASE", "FUNCTION", "MODEL", "CONNECTION", "MATERIALIZED", "SYSTEM"); w != "" {
+		if w == "FUNCTION" || w == "SYSTEM" && p.accept("FUNCTION") {
+			p.foreignFunction(start, "CREATE")
+		}
 		p.notYet(start, "CREATE "+w)
 	}
 	p.unexpected("\"TABLE\", \"VIEW\" or \"WIDE TABLE\"")
@@ -372,6 +375,9 @@ func (p *parser) drop(start int) Stmt {
 		d.Kind = KindView
 	default:
 		if w := p.acceptOne("CATALOG", "DATABASE", "FUNCTION", "MODEL", "CONNECTION", "MATERIALIZED"); w != "" {
+			if w == "FUNCTION" {
+				p.foreignFunction(start, "DROP")
+			}
 			p.notYet(start, "DROP "+w)
 		}
 		p.unexpected("\"TABLE\" or \"VIEW\"")

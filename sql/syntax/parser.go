@@ -421,6 +421,12 @@ func joinTexts(a *StringLit, b *Token) *Text {
 	return &Text{Parts: slices.Concat(parts(a.Text, a.Value), parts(b.Vars, b.Text))}
 }
 
+// foreignFunction refuses a statement about functions that lie in other files.
+func (p *parser) foreignFunction(start int, verb string) {
+	p.fail(diag.Errorf(diag.CodeNotYet, p.from(start).Src, "%s FUNCTION is not supported: there is no class loader here, for JAVA, SCALA or PYTHON", verb).
+		WithHelp("write the function in Go, register it with jobs/userfunc, and call it by its name: docs/sql/user-functions.md"))
+}
+
 // notYet refuses a feature of Flink that is not built, naming it.
 func (p *parser) notYet(start int, feature string) {
 	p.fail(diag.Errorf(diag.CodeNotYet, p.from(start).Src, "%s is not supported yet", feature))

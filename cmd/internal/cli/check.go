@@ -29,6 +29,7 @@ func (e *Env) compileOffline(job *jobFlags, paths []string, o compile.Options) (
 	if o.Registry, err = connectors(nil, nil); err != nil {
 		return spec.Compiled{}, err
 	}
+	o.Functions = e.Functions.Extra()
 	return spec.Compile(files, e.vars(set), o), nil
 }
 

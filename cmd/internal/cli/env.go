@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/cmd/internal/output"
 	"github.com/millrace/millrace/jobs/control"
 	"github.com/millrace/millrace/jobs/node"
+	"github.com/millrace/millrace/jobs/userfunc"
 	"github.com/millrace/millrace/storage/vfs"
 )
 
@@ -37,6 +38,8 @@ type Env struct {
 	// FS is where the data directory and local tables lie; nil: the operating
 	// system's.
 	FS vfs.FS
+	// Functions are the program's own functions; nil: none.
+	Functions *userfunc.Set
 
 	data     string
 	out      string
@@ -159,7 +162,7 @@ func (e *Env) openWith(ctx context.Context, command string, cs node.Connectors) 
 // openOnce fails with an OwnedError where another process is the owner.
 func (e *Env) openOnce(ctx context.Context, command string, cs node.Connectors, brief bool) (*node.Node, error) {
 	n, err := node.Open(ctx, node.Options{
-		Dir: e.data, Version: e.Version, Command: command, Connectors: cs, Now: e.Now, FS: e.FS, Brief: brief,
+		Dir: e.data, Version: e.Version, Command: command, Connectors: cs, Now: e.Now, FS: e.FS, Brief: brief, Functions: e.Functions,
 	})
 	var owned *node.OwnedError
 	if errors.As(err, &owned) {

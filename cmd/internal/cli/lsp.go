@@ -49,7 +49,7 @@ hook it up.`,
 				ddl = append(ddl, abs)
 			}
 			err = lsp.Serve(cmd.Context(), e.Stdin, e.Stdout, lsp.Options{
-				Version: e.Version, Compile: compile.Options{Registry: registry, Vars: e.vars(set)}, DDL: ddl,
+				Version: e.Version, Compile: compile.Options{Registry: registry, Functions: e.Functions.Extra(), Vars: e.vars(set)}, DDL: ddl,
 				List: sqlFiles, ReadFile: os.ReadFile, Log: e.Stderr,
 			})
 			if errors.Is(err, lsp.ErrNoShutdown) {

@@ -218,7 +218,7 @@ func (e *Env) lines(s *shellState) (r shellLines, done func() error, err error) 
 		state, err := term.MakeRaw(fd)
 		return func() error { return term.Restore(fd, state) }, err
 	}
-	o := compile.Options{Registry: registry, Vars: e.vars(s.q.Set)}
+	o := compile.Options{Registry: registry, Functions: e.Functions.Extra(), Vars: e.vars(s.q.Set)}
 	h := openHistory(e.historyPath())
 	_, height, err := term.GetSize(fd)
 	if err != nil {

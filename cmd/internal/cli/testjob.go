@@ -159,7 +159,7 @@ func (e *Env) testFile(ctx context.Context, name string, update bool) testFile {
 	if err != nil {
 		return fail(err)
 	}
-	results, err := jobtest.Run(ctx, suite, jobtest.Options{Registry: registry, Vars: e.vars(nil), Accept: update})
+	results, err := jobtest.Run(ctx, suite, jobtest.Options{Registry: registry, Functions: e.Functions, Vars: e.vars(nil), Accept: update})
 	for _, r := range results {
 		t := testReport{Name: r.Name, Line: r.Line, OK: r.OK, Seconds: r.Seconds, Problems: r.Problems, Notes: r.Notes}
 		if t.Problems == nil {

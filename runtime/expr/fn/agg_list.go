@@ -278,6 +278,9 @@ func (a *listAcc) Clear(g int) {
 
 func (a *listAcc) Bytes() int64 { return int64(cap(a.rows))*24 + a.bytes }
 
+// Distinct is the aggregate over the distinct tuples of its arguments.
+func Distinct(b BoundAggregate) BoundAggregate { return distinct(b, false) }
+
 // distinct wraps COUNT, SUM and AVG: it keeps the distinct argument tuples of
 // a group and folds them once, when emitted.
 func distinct(b BoundAggregate, counting bool) BoundAggregate {

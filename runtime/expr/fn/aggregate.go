@@ -24,6 +24,8 @@ type BoundAggregate struct {
 	// Ordered: Update needs the order column (FIRST_VALUE, LAST_VALUE,
 	// LISTAGG, ARRAY_AGG).
 	Ordered bool
+	// User is which user function it is, nil for a built-in one.
+	User *Version
 	// New makes an empty accumulator.
 	New func() Accumulator
 }
@@ -35,6 +37,8 @@ type Aggregate struct {
 	Syntax   []string
 	Doc      string
 	Examples []AggExample
+	// User is set for a program's own aggregate, nil for a built-in one.
+	User *User
 	// Bind checks count and types of the arguments. COUNT(*) has none.
 	Bind func(args []Arg, opts AggOptions) (BoundAggregate, error)
 }

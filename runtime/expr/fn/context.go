@@ -45,6 +45,17 @@ func (c *Context) Fail(out *batch.Vec, row int32, code batch.Code, format string
 	out.SetErr(int(row), code, c.where, fmt.Sprintf(format, args...))
 }
 
+// Slot is memory of type T that is kept for the call being evaluated; the first
+// time it is zero.
+func Slot[T any](c *Context) *T {
+	if t, ok := (*c.scratch).(*T); ok {
+		return t
+	}
+	t := new(T)
+	*c.scratch = t
+	return t
+}
+
 // Where is the text of the expression being evaluated.
 func (c *Context) Where() string { return c.where }
 

@@ -2,7 +2,8 @@
 // NULL mode, determinism, doc text, runnable example and kernel.
 //
 // It is not a registry: [NewLibrary] builds an immutable [Library], callers
-// pass it on, and a user function is one more [Function] in its Extra list.
+// pass it on, and a program's own functions are further declarations in its [Extra],
+// marked by [User].
 // It knows no SQL text; sql/function finds a Function by name, calls its Bind
 // and inserts the implicit casts that Bind asked for (or lets
 // runtime/expr.NewCall do both).

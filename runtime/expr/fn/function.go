@@ -121,6 +121,7 @@ const (
 	CatJSON        Category = "JSON"
 	CatCollection  Category = "Collection"
 	CatAggregate   Category = "Aggregate"
+	CatUser        Category = "User" // of a program's own; not in the docs
 )
 
 // Function is the one declaration of a scalar function.
@@ -148,6 +149,8 @@ type Function struct {
 	// is not folded at plan time.
 	UsesZone bool
 	Form     Form
+	// User is set for a program's own function, nil for a built-in one.
+	User *User
 	// Bind checks argument count, types and literals and picks the kernel.
 	// Its errors are for users: lower case, they name the argument.
 	Bind func(args []Arg) (Bound, error)
@@ -191,25 +194,24 @@ type LibraryOptions struct {
 	// (millrace.sum-widening = false).
 	NoSumWidening bool
 	// Extra are user functions; a name that exists is an error.
-	Extra []*Function
+	Extra Extra
 }
 
 // NewLibrary builds the library of all built-in functions and opts.Extra.
 func NewLibrary(opts LibraryOptions) (*Library, error) {
 	l := &Library{funcs: map[string]*Function{}, aggs: map[string]*Aggregate{}, refusals: map[string]Refusal{}}
-	for _, f := range append(builtins(), opts.Extra...) {
+	if err := opts.Extra.checkUser(); err != nil {
+		return nil, err
+	}
+	for _, f := range slices.Concat(builtins(), opts.Extra.Functions) {
 		if err := l.add(f); err != nil {
 			return nil, err
 		}
 	}
-	for _, a := range aggregates(opts) {
-		for _, n := range append([]string{a.Name}, a.Aliases...) {
-			if _, dup := l.aggs[n]; dup {
-				return nil, fmt.Errorf("aggregate %s is declared twice", n)
-			}
-			l.aggs[n] = a
+	for _, a := range slices.Concat(aggregates(opts), opts.Extra.Aggregates) {
+		if err := l.addAggregate(a); err != nil {
+			return nil, err
 		}
-		l.aggList = append(l.aggList, a)
 	}
 	for _, r := range refusals() {
 		l.refusals[r.Name] = r
@@ -222,13 +224,38 @@ func (l *Library) add(f *Function) error {
 		if n != strings.ToUpper(n) {
 			return fmt.Errorf("function name %q is not upper case", n)
 		}
-		if _, dup := l.funcs[n]; dup {
-			return fmt.Errorf("function %s is declared twice", n)
+		if old, dup := l.funcs[n]; dup {
+			return declaredTwice(n, old.User, f.User)
 		}
 		l.funcs[n] = f
 	}
 	l.list = append(l.list, f)
 	return nil
+}
+
+func (l *Library) addAggregate(a *Aggregate) error {
+	for _, n := range append([]string{a.Name}, a.Aliases...) {
+		if old, dup := l.aggs[n]; dup {
+			return declaredTwice(n, old.User, a.User)
+		}
+		// A user function of one kind must not hide one of the other.
+		if old, dup := l.funcs[n]; dup && (a.User != nil || old.User != nil) {
+			return declaredTwice(n, old.User, a.User)
+		}
+		l.aggs[n] = a
+	}
+	l.aggList = append(l.aggList, a)
+	return nil
+}
+
+func declaredTwice(name string, old, again *User) error {
+	switch {
+	case old != nil && again != nil:
+		return fmt.Errorf("user function %s is registered twice", name)
+	case old != nil || again != nil:
+		return fmt.Errorf("user function %s: there is a built-in function of this name; choose another", name)
+	}
+	return fmt.Errorf("function %s is declared twice", name)
 }
 
 // Lookup finds a scalar function or operator by name, in any case.
