@@ -19,6 +19,7 @@ import (
 	"github.com/millrace/millrace/connectors/logtopic"
 	"github.com/millrace/millrace/jobs/control"
 	"github.com/millrace/millrace/jobs/spec"
+	"github.com/millrace/millrace/jobs/userfunc"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/client"
 	"github.com/millrace/millrace/storage/topiclog"
@@ -32,6 +33,8 @@ type world struct {
 	dir string
 	mem *vfs.MemFS
 	fs  vfs.FS // what the next node gets
+
+	functions *userfunc.Set
 }
 
 func newWorld(t *testing.T) *world {
@@ -65,7 +68,7 @@ func (w *world) open() *Node {
 }
 
 func (w *world) tryOpen() (*Node, error) {
-	return Open(w.ctx(), Options{Dir: w.dir, FS: w.fs, Connectors: connectors, Version: "test", Command: "test",
+	return Open(w.ctx(), Options{Dir: w.dir, FS: w.fs, Connectors: connectors, Version: "test", Command: "test", Functions: w.functions,
 		Store: topiclog.Options{GroupDelay: time.Microsecond, RetentionInterval: -1, Shards: 1, ReserveBytes: -1}})
 }
 
