@@ -137,6 +137,8 @@ type Explain struct {
 	Lanes []Lane `json:"lanes"`
 	// State lists the stateful operators.
 	State []State `json:"state"`
+	// Functions are the user functions that the job calls, with their versions.
+	Functions []string `json:"user_functions,omitempty"`
 }
 
 // Lane is a source table with the sink tables that its rows reach.

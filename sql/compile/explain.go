@@ -24,7 +24,28 @@ func explainJob(bound, optimized []*plan.Insert, job *graph.Job) *Explain {
 	}
 	b.WriteString("\n== Job graph ==\n")
 	printGraph(&b, job)
-	return &Explain{Text: b.String(), Lanes: lanesOf(job), State: statesOf(job)}
+	functions := functionsOf(job)
+	if len(functions) > 0 {
+		b.WriteString("\n== User functions ==\n")
+		for _, f := range functions {
+			b.WriteString("  " + f + "\n")
+		}
+	}
+	return &Explain{Text: b.String(), Lanes: lanesOf(job), State: statesOf(job), Functions: functions}
+}
+
+// functionsOf are the user functions of a job, each once, by name.
+func functionsOf(job *graph.Job) []string {
+	var out []string
+	for _, n := range job.Nodes {
+		if _, sink := n.Op.(*graph.Sink); sink {
+			for _, v := range job.UserFunctions(n.ID) {
+				out = append(out, v.String())
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func printGraph(b *strings.Builder, job *graph.Job) {

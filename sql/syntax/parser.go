@@ -423,8 +423,8 @@ func joinTexts(a *StringLit, b *Token) *Text {
 
 // foreignFunction refuses a statement about functions that lie in other files.
 func (p *parser) foreignFunction(start int, verb string) {
-	p.fail(diag.Errorf(diag.CodeNotYet, p.from(start).Src, "%s FUNCTION is not supported: there is no class loader here, for JAVA, SCALA or PYTHON", verb).
-		WithHelp("write the function in Go, register it with jobs/userfunc, and call it by its name: docs/sql/user-functions.md"))
+	p.fail(diag.Errorf(diag.CodeNotYet, p.from(start).Src, "%s FUNCTION is not supported: functions are part of the program and written in Go, not loaded (JAVA, SCALA, PYTHON)", verb).
+		WithHelp("register the function with Go package jobs/userfunc and call it by its name: docs/sql/user-functions.md"))
 }
 
 // notYet refuses a feature of Flink that is not built, naming it.
