@@ -14,12 +14,21 @@ import (
 	"github.com/millrace/millrace/sql/logictest"
 )
 
-// The run that is made without being asked; MILLRACE_DIFFTEST is "seed queries".
+// The run that is made without being asked; MILLRACE_DIFFTEST is "seed queries",
+// MILLRACE_TORTURE asks for the long run.
 const (
 	defaultSeed    = 20240229
 	defaultQueries = 2000
+	longQueries    = 20000
 	queriesATable  = 250
 	shownFailures  = 10
+	shrinkingTries = 400
+)
+
+// The shares in a hundred that the comparison must have.
+const (
+	leastWithRows = 80
+	mostPassed    = 3
 )
 
 // tally is what the report says.
@@ -34,6 +43,9 @@ type tally struct {
 // TestAgreesWithDuckDB runs each query in both and compares.
 func TestAgreesWithDuckDB(t *testing.T) {
 	seed, queries := uint64(defaultSeed), defaultQueries
+	if os.Getenv("MILLRACE_TORTURE") != "" {
+		queries = longQueries
+	}
 	if v := os.Getenv("MILLRACE_DIFFTEST"); v != "" {
 		if _, err := fmt.Sscan(v, &seed, &queries); err != nil {
 			t.Fatalf("MILLRACE_DIFFTEST=%q, want a seed and a number of queries: %v", v, err)
@@ -43,37 +55,86 @@ func TestAgreesWithDuckDB(t *testing.T) {
 	for done := 0; done < queries && c.bad < shownFailures; done += queriesATable {
 		c.world(t, seed+uint64(done), min(queriesATable, queries-done))
 	}
-	c.report(t)
-	for _, name := range formNames() {
-		if c.agreed[name] == 0 && c.bad == 0 && queries >= defaultQueries {
-			t.Errorf("seed %d: %s never gave a row in %d queries", seed, name, c.queries)
-		}
-	}
+	c.report(t, seed)
 }
 
 // world runs queries over one set of tables.
 func (c *tally) world(t *testing.T, seed uint64, queries int) {
 	g := newGenerator(seed)
 	ours, duck := g.tables()
-	e, d := newEngine(t, ours), startDuckDB(t, slices.Concat(macros, duck))
+	b := &both{newEngine(t, ours), startDuckDB(t, slices.Concat(macros, duck))}
 	ways := logictest.Ways()
 	for n := 0; n < queries && c.bad < shownFailures; n++ {
-		q := g.next()
-		way := ways[g.IntN(len(ways))]
-		got, code := e.run(t, q, way)
-		want, failed := d.run(t, q)
+		q, way := g.number(n), ways[n%len(ways)]
+		o := b.run(t, q, way)
 		c.queries++
-		if code != "" && failed == "" {
-			if rule := d.mayPass(t, q); rule != "" {
-				c.passed[rule]++
-				continue
-			}
+		if o.problem == "" {
+			c.count(q, o)
+			continue
 		}
-		if problem := c.compare(q, got, code, want, failed); problem != "" {
-			c.bad++
-			t.Errorf("seed %d, query %d, %s: %s\nMillrace: %s\n%s\n%sDuckDB: %s\n%s\n%s", seed, n, way.Name, problem, code, q.ours, show(got), failed, q.duck, show(want))
+		c.bad++
+		// A smaller query that is wrong in the same way says more.
+		shrink(q.choices, shrinkingTries, func(given []int) bool {
+			small := g.again(n, given)
+			if len(small.ours) >= len(q.ours) {
+				return false
+			}
+			p := b.run(t, small, way)
+			if p.problem != o.problem {
+				return false
+			}
+			q, o = small, p
+			return true
+		})
+		t.Errorf("seed %d, query %d, %s: %s\nMillrace: %s\n%s\n%sDuckDB: %s\n%s\n%s", seed, n, way.Name, o.problem, o.code, q.ours, show(o.got), o.failed, q.duck, show(o.want))
+	}
+}
+
+// both are the two that are compared.
+type both struct {
+	engine *engine
+	duck   *duckDB
+}
+
+// outcome is what became of a query: rows, or the code and the text of errors.
+type outcome struct {
+	got, want    [][]string
+	code, failed string
+	// passed is the exclusion that lets them differ, problem what is wrong.
+	passed, problem string
+}
+
+// run runs a query in both and compares.
+func (b *both) run(t *testing.T, q *query, way logictest.Way) (o outcome) {
+	o.got, o.code = b.engine.run(q, way)
+	o.want, o.failed = b.duck.run(t, q)
+	for _, bug := range []string{"Parser Error", "Binder Error", "Catalog Error", "ParserException", "BinderException", "CatalogException"} {
+		if strings.HasPrefix(o.failed, bug) {
+			o.problem = "DuckDB does not take the query"
+			return o
 		}
 	}
+	switch {
+	case strings.HasPrefix(o.code, notRun):
+		o.problem = notRun
+	case o.code != "" && o.failed != "":
+	case o.code != "":
+		if o.passed = b.duck.mayPass(t, q); o.passed == "" {
+			o.problem = "fails here alone"
+		}
+	case o.failed != "":
+		o.passed = "eager-error"
+	default:
+		got, want := lines(o.got), lines(o.want)
+		if !q.sorted {
+			slices.Sort(got)
+			slices.Sort(want)
+		}
+		if !slices.Equal(got, want) {
+			o.problem = "other rows"
+		}
+	}
+	return o
 }
 
 // mayPass names the exclusion by which a query may fail here alone, "" if none does.
@@ -97,34 +158,19 @@ func (d *duckDB) mayPass(t *testing.T, q *query) string {
 	return ""
 }
 
-// compare says what differs, "" if nothing does.
-func (c *tally) compare(q *query, got [][]string, code string, want [][]string, failed string) string {
-	for _, bug := range []string{"Parser Error", "Binder Error", "Catalog Error", "ParserException", "BinderException", "CatalogException"} {
-		if strings.HasPrefix(failed, bug) {
-			return "DuckDB does not take the query"
-		}
-	}
+// count notes what a query that agrees has shown.
+func (c *tally) count(q *query, o outcome) {
 	switch {
-	case code != "" && failed != "":
+	case o.passed != "":
+		c.passed[o.passed]++
+		return
+	case o.code != "":
 		c.failedBoth++
-		return ""
-	case code != "":
-		return "fails here alone"
-	case failed != "":
-		c.passed["eager-error"]++
-		return ""
+		return
 	}
-	a, b := lines(got), lines(want)
-	if !q.sorted {
-		slices.Sort(a)
-		slices.Sort(b)
-	}
-	if !slices.Equal(a, b) {
-		return "other rows"
-	}
-	if len(a) > 0 {
+	if len(o.got) > 0 {
 		c.withRows++
-		c.rows += len(a)
+		c.rows += len(o.got)
 		for _, p := range q.used {
 			if p != nullFolded {
 				c.agreed[p]++
@@ -134,10 +180,10 @@ func (c *tally) compare(q *query, got [][]string, code string, want [][]string, 
 	for _, r := range q.rules {
 		c.rules[r]++
 	}
-	return ""
 }
 
-func (c *tally) report(t *testing.T) {
+// report says what was compared, and fails where that was too little.
+func (c *tally) report(t *testing.T, seed uint64) {
 	passed := 0
 	for r, n := range c.passed {
 		passed += n
@@ -145,17 +191,33 @@ func (c *tally) report(t *testing.T) {
 			t.Errorf("exclusion %s has no reason", r)
 		}
 	}
-	t.Logf("%d queries: %d gave rows (%d rows), %d failed in both, %d differ; passed by exclusion: %v", c.queries, c.withRows, c.rows, c.failedBoth, c.bad, c.passed)
-	if passed > c.queries*3/100 {
-		t.Errorf("%d of %d queries passed by exclusion: the comparison says too little", passed, c.queries)
-	}
-	var forms, rules []string
+	t.Logf("seed %d: %d queries, %d gave rows (%.1f %%, %d rows), %d failed in both, %d differ; passed by exclusion: %v",
+		seed, c.queries, c.withRows, 100*float64(c.withRows)/float64(max(c.queries, 1)), c.rows, c.failedBoth, c.bad, c.passed)
+	var forms, rules, missing []string
 	for _, p := range slices.Sorted(maps.Keys(c.agreed)) {
 		forms = append(forms, p+" "+strconv.Itoa(c.agreed[p]))
 	}
 	for _, r := range slices.Sorted(maps.Keys(c.rules)) {
 		rules = append(rules, r+" "+strconv.Itoa(c.rules[r]))
 	}
+	for _, name := range formNames() {
+		if c.agreed[name] == 0 {
+			missing = append(missing, name)
+		}
+	}
 	t.Logf("%d of %d forms, with the queries that gave rows: %s", len(forms), len(formNames()), strings.Join(forms, ", "))
-	t.Logf("rewrites: %s", strings.Join(rules, ", "))
+	t.Logf("%d of %d rewrites, with the queries: %s", len(rules), len(rewrites), strings.Join(rules, ", "))
+	if c.bad > 0 || c.queries < defaultQueries {
+		return // a part says nothing about the whole
+	}
+	if passed*100 > c.queries*mostPassed {
+		t.Errorf("%d of %d queries passed by exclusion: the comparison says too little", passed, c.queries)
+	}
+	if c.withRows*100 < c.queries*leastWithRows {
+		t.Errorf("%d of %d queries gave rows, want %d %%", c.withRows, c.queries, leastWithRows)
+	}
+	// The short run need not come by everything.
+	if len(missing) > 0 && (c.queries >= longQueries || len(missing)*20 > len(formNames())) {
+		t.Errorf("%d forms never gave a row: %s", len(missing), strings.Join(missing, ", "))
+	}
 }

@@ -15,6 +15,8 @@ def plain(v):
         return v if math.isfinite(v) else {float("inf"): "Infinity", float("-inf"): "-Infinity"}.get(v, "NaN")
     if isinstance(v, decimal.Decimal):
         return format(v, "f")
+    if isinstance(v, list):
+        return "[" + ", ".join("NULL" if x is None else str(plain(x)) for x in v) + "]"
     if isinstance(v, datetime.date):
         return v.isoformat()
     return str(v)

@@ -2,7 +2,6 @@ package difftest
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,27 +38,38 @@ type query struct {
 	sorted bool
 	used   []string // productions
 	rules  []string // rewrites
+	// choices are those that it was made of.
+	choices []int
 }
 
-// generator writes queries, the same ones for the same seed.
+// generator writes queries, the same ones for the same seed. Its tables and views
+// are those of the seed; each query has choices of its own.
 type generator struct {
-	*rand.Rand
+	*choices
+	seed   uint64
 	byKind map[kind][]production
+	all    []production
+	views  []view
 	scope  []column
-	arrays bool // ai and av are in scope
-	nested int  // depth of queries in FROM
-	depth  int  // of sub-queries in expressions
+	// unique are columns in scope that tell all rows apart, nil if there are none.
+	unique []text
+	nested int // depth of queries in FROM
+	depth  int // of sub-queries in expressions
 	// correlated: the columns in scope have names that a sub-query can use.
 	correlated bool
 	// must is a condition that WHERE has to have: that of a list of tables.
-	must  *text
+	must *text
+	// wanted is a form that the query begins with, so that each has its turn.
+	wanted *production
+	// named are the queries of WITH.
+	named []text
 	used  map[string]bool
 	rules map[string]bool
 }
 
 func newGenerator(seed uint64) *generator {
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, 77)), byKind: map[kind][]production{}}
-	for _, p := range productions() {
+	g := &generator{choices: drawn(seed, 0), seed: seed, byKind: map[kind][]production{}, all: productions()}
+	for _, p := range g.all {
 		g.byKind[p.kind] = append(g.byKind[p.kind], p)
 	}
 	return g
@@ -76,20 +86,32 @@ func pick[T any](g *generator, list []T) T { return list[g.IntN(len(list))] }
 
 // expr writes an expression of a kind, at most depth forms deep.
 func (g *generator) expr(k kind, depth int) text {
-	if strings.ContainsRune("nzprc", rune(k)) {
+	if strings.ContainsRune("nzprcu", rune(k)) {
 		return g.operand(k)
 	}
 	if k == 'f' || depth > 0 && g.IntN(6) > 0 {
-		return g.apply(pick(g, g.byKind[k]), depth-1)
+		return g.apply(g.form(k), depth-1)
 	}
-	if g.IntN(5) == 0 {
+	c := g.columns(k)
+	if len(c) == 0 || g.IntN(5) == 4 {
 		return g.literal(k)
 	}
-	if c := g.columns(k); len(c) > 0 {
-		return pick(g, c).text
-	}
-	return g.literal(k)
+	return pick(g, c).text
 }
+
+// form chooses one of a kind. Forms that fail for many values are chosen less, so
+// that most queries give rows.
+func (g *generator) form(k kind) production {
+	p := pick(g, g.byKind[k])
+	for try := 0; try < 3 && slices.Contains(risky, p.name); try++ {
+		p = pick(g, g.byKind[k])
+	}
+	return p
+}
+
+// risky are forms that are an error for many values.
+var risky = []string{"int-div", "int-mod", "big-div", "big-mod", "dec-div", "dec-mod", "int-mul", "big-mul", "dec-mul", "int-tinyint", "int-of-bigint", "element", "small-mul", "small-of-int", "wide-mul",
+	"int-of-decimal", "big-of-decimal", "dec-of-double", "int-of-double", "timestampadd-year"}
 
 func (g *generator) columns(k kind) []column {
 	var out []column
@@ -102,9 +124,6 @@ func (g *generator) columns(k kind) []column {
 }
 
 func (g *generator) apply(p production, depth int) text {
-	for !g.arrays && (strings.Contains(p.ours, "ai") || strings.Contains(p.ours, "av")) {
-		p = pick(g, g.byKind[p.kind])
-	}
 	g.use(p.name, p.rule)
 	out := text{p.ours, p.duck}
 	var args []text
@@ -145,6 +164,8 @@ func (g *generator) operand(k kind) text {
 		return same(strconv.Itoa(g.IntN(10) - 3))
 	case 'p':
 		return quoted(pick(g, []string{"a%", "%b", "%", "", "_", "_%", "%a%b%", "a_c%", `%\%%`, `%\_%`, "%é%", "数_%", "%,%", "__"}))
+	case 'u':
+		return quoted(pick(g, []string{"a", "k", "x y", "数", "b"}))
 	case 'r':
 		return quoted(pick(g, []string{"a", "^a", "b$", "[a-c]+", "[0-9]{2}", "a.c", "é|数", "x*y", "(a|b)c", "^[^,]*"}))
 	default:
@@ -164,6 +185,18 @@ func (g *generator) literal(k kind) text {
 		return same(s)
 	case 'D':
 		return same("DATE " + s)
+	case 'T':
+		return same("TIME " + s)
+	case 'I':
+		return same(s)
+	case 'A', 'V':
+		return g.array(k)
+	case 'M':
+		a, b := g.literal('i'), g.literal('i')
+		return text{"MAP[CAST('a' AS STRING), " + a.ours + ", '数', " + b.ours + "]", "MAP {'a': " + a.duck + ", '数': " + b.duck + "}"}
+	case 'R':
+		a, b := g.literal('i'), g.literal('s')
+		return text{"CAST(ROW(" + a.ours + ", " + b.ours + ") AS " + ourNames[k] + ")", "{'x': " + a.duck + ", 'y': " + b.duck + "}"}
 	case 't':
 		return text{"CAST(TIMESTAMP " + s + " AS TIMESTAMP(6))", "TIMESTAMP " + s}
 	}
@@ -174,22 +207,32 @@ func (g *generator) literal(k kind) text {
 func (g *generator) constant(k kind) string {
 	switch k {
 	case 'i':
-		if g.IntN(25) == 0 {
+		if g.IntN(80) == 79 {
 			return pick(g, []string{"2147483647", "-2147483648", "46341", "65536"})
 		}
 		return strconv.Itoa(g.IntN(28) - 7)
 	case 'b':
-		if g.IntN(25) == 0 {
+		if g.IntN(80) == 79 {
 			return pick(g, []string{"9223372036854775807", "-9223372036854775808", "4294967296", "3037000500"})
 		}
 		return strconv.Itoa(g.IntN(2000) - 700)
 	case 'm':
-		if g.IntN(25) == 0 {
+		if g.IntN(80) == 79 {
 			return pick(g, []string{"9999999999.99", "-9999999999.99", "0.01", "-0.05"})
 		}
 		return fmt.Sprintf("%d.%02d", g.IntN(60)-20, pick(g, []int{0, 5, 25, 50, 49, 95, 99}))
 	case 'd', 'f':
 		return pick(g, []string{"0e0", "1e0", "-1e0", "25e-1", "-25e-1", "5e-1", "1024e0", "1.25e2", "-3.75e1", "1e15", "0.1e0", "-0.7e0"})
+	case 'h':
+		return strconv.Itoa(g.IntN(60) - 20)
+	case 'F':
+		return pick(g, []string{"0e0", "1e0", "-25e-1", "0.1e0", "16777216e0", "3.1415927e0", "-1e-3", "1e10"})
+	case 'w':
+		return pick(g, []string{"0", "1", "-1", "0.0000000001", "-12345678901.2345678901", "3.5", "99999999999999.9999999999", "0.3333333333"})
+	case 'T':
+		return "'" + pick(g, []string{"00:00:00", "23:59:59", "12:34:56", "01:02:03", "10:00:00"}) + "'"
+	case 'I':
+		return pick(g, []string{"INTERVAL '0' SECOND", "INTERVAL '1' DAY", "INTERVAL '90' MINUTE", "INTERVAL '5' HOUR", "INTERVAL '30' SECOND", "INTERVAL '24' HOUR"})
 	case 's':
 		return quoted(pick(g, strs)).ours
 	case 'o':
@@ -204,54 +247,75 @@ func (g *generator) constant(k kind) string {
 var columnKinds = []struct {
 	name string
 	kind kind
-}{{"i1", 'i'}, {"i2", 'i'}, {"b1", 'b'}, {"m1", 'm'}, {"m2", 'm'}, {"d1", 'd'}, {"d2", 'd'}, {"s1", 's'}, {"s2", 's'}, {"o1", 'o'}, {"dt1", 'D'}, {"ts1", 't'}, {"ts2", 't'}}
+}{{"i1", 'i'}, {"i2", 'i'}, {"b1", 'b'}, {"m1", 'm'}, {"m2", 'm'}, {"d1", 'd'}, {"d2", 'd'}, {"s1", 's'}, {"s2", 's'}, {"o1", 'o'}, {"dt1", 'D'}, {"ts1", 't'}, {"ts2", 't'},
+	{"h1", 'h'}, {"fl1", 'F'}, {"w1", 'w'}, {"tm1", 'T'}, {"ai", 'A'}, {"av", 'V'}, {"mp", 'M'}, {"rw", 'R'}}
 
 var tableRows = []int{0, 1, 9, 30}
 
-// tables writes the statements that make and fill the tables.
+// view is one by its name, with its columns c0, c1...
+type view struct {
+	name  string
+	kinds []kind
+}
+
+// tables writes the statements that make and fill the tables, and the views.
 func (g *generator) tables() (ours, duck []string) {
 	for n, rows := range tableRows {
-		a, b := "CREATE TABLE t"+strconv.Itoa(n)+" (", "CREATE TABLE t"+strconv.Itoa(n)+" ("
+		a, b := "CREATE TABLE t"+strconv.Itoa(n)+" (id INT", "CREATE TABLE t"+strconv.Itoa(n)+" (id INTEGER"
 		for _, c := range columnKinds {
-			a += c.name + " " + ourNames[c.kind] + ", "
-			b += c.name + " " + duckNames[c.kind] + ", "
+			a += ", " + c.name + " " + ourNames[c.kind]
+			b += ", " + c.name + " " + duckNames[c.kind]
 		}
-		ours = append(ours, a+"ai ARRAY<INT>, av ARRAY<STRING>) WITH ('connector' = 'given', 'partitions' = '2')")
-		duck = append(duck, b+"ai INTEGER[], av VARCHAR[])")
+		ours = append(ours, a+") WITH ('connector' = 'given', 'partitions' = '2')")
+		duck = append(duck, b+")")
 		var lines []text
-		for range rows {
-			lines = append(lines, g.row().wrap("(", ")"))
+		for i := range rows {
+			lines = append(lines, g.row(i+1).wrap("(", ")"))
 		}
 		if rows > 0 {
 			all := join(lines, ", ").wrap("INSERT INTO t"+strconv.Itoa(n)+" VALUES ", "")
 			ours, duck = append(ours, all.ours), append(duck, all.duck)
 		}
 	}
+	for n := range 3 {
+		g.begin()
+		g.nested++
+		var q *query
+		if n == 0 {
+			q = g.grouping()
+		} else {
+			q = g.selection(nil, n == 2)
+		}
+		g.nested--
+		name := "v" + strconv.Itoa(n)
+		ours, duck = append(ours, "CREATE VIEW "+name+" AS "+q.ours), append(duck, "CREATE VIEW "+name+" AS "+q.duck)
+		g.views = append(g.views, view{name, q.kinds})
+	}
 	return ours, duck
 }
 
-func (g *generator) row() text {
-	var vs []text
+// row writes the values of a row; about every sixth is NULL.
+func (g *generator) row(id int) text {
+	vs := []text{same(strconv.Itoa(id))}
 	for _, c := range columnKinds {
-		if g.IntN(6) == 0 {
+		if g.IntN(6) == 5 {
 			vs = append(vs, text{"CAST(NULL AS " + ourNames[c.kind] + ")", "NULL"})
 		} else {
 			vs = append(vs, g.literal(c.kind))
 		}
 	}
-	return join(append(vs, g.array('i'), g.array('s')), ", ")
+	return join(vs, ", ")
 }
 
+// array writes an ARRAY of up to four elements, some of them NULL.
 func (g *generator) array(k kind) text {
-	if g.IntN(5) == 0 {
-		return text{"CAST(NULL AS ARRAY<" + ourNames[k] + ">)", "NULL"}
-	}
-	vs := []text{g.literal(k)}
-	for range g.IntN(3) {
-		if g.IntN(4) == 0 {
-			vs = append(vs, text{"CAST(NULL AS " + ourNames[k] + ")", "NULL"})
+	of := map[kind]kind{'A': 'i', 'V': 's'}[k]
+	vs := []text{g.literal(of)}
+	for range g.IntN(4) {
+		if g.IntN(4) == 3 {
+			vs = append(vs, text{"CAST(NULL AS " + ourNames[of] + ")", "NULL"})
 		} else {
-			vs = append(vs, g.literal(k))
+			vs = append(vs, g.literal(of))
 		}
 	}
 	list := join(vs, ", ")

@@ -6,30 +6,25 @@ import (
 )
 
 // qualified are the columns of a table under an alias.
-func qualified(alias string) []column {
-	var out []column
-	for _, c := range columnKinds {
-		out = append(out, column{same(alias + "." + c.name), c.kind})
-	}
-	return out
-}
+func qualified(alias string) []column { return columnsOf(alias + ".") }
 
 // aliased writes FROM a table under a name, so that sub-queries can refer to it,
 // and mostly a join with another one.
 func (g *generator) aliased() text {
 	left := "t" + strconv.Itoa(g.tableNumber()) + " AS l"
-	g.arrays, g.correlated = false, true
+	g.correlated = true
 	if g.IntN(4) == 0 {
-		g.scope = qualified("l")
+		g.scope, g.unique = qualified("l"), []text{same("l.id")}
 		return same(" FROM " + left)
 	}
 	right := "t" + strconv.Itoa(g.tableNumber()) + " AS r"
 	both := append(qualified("l"), qualified("r")...)
+	g.unique = []text{same("l.id"), same("r.id")}
 	switch g.IntN(8) {
 	case 0:
 		g.use("cross-join", "")
 		g.scope = both
-		return same(" FROM " + left + " CROSS JOIN t" + strconv.Itoa(g.IntN(3)) + " AS r")
+		return same(" FROM " + left + " CROSS JOIN t" + strconv.Itoa(1+g.IntN(2)) + " AS r")
 	case 1:
 		g.use("comma-join", "")
 		on := g.pair("l", "r")
@@ -61,6 +56,7 @@ func (g *generator) aliased() text {
 		g.use("join-three", "")
 		on2 := g.pair("r", "x")
 		g.scope = append(both, qualified("x")...)
+		g.unique = append(g.unique, same("x.id"))
 		third := " LEFT JOIN t" + strconv.Itoa(g.IntN(3)) + " AS x ON "
 		return text{" FROM " + left + " " + form.words + " " + right + " ON " + on.ours + third + on2.ours,
 			" FROM " + left + " " + form.words + " " + right + " ON " + on.duck + third + on2.duck}
@@ -126,8 +122,13 @@ func (g *generator) condition() text {
 		return from.wrap(word+"(SELECT 1", ")")
 	case 2, 3, 4:
 		name, word := "in-query", " IN "
-		if g.IntN(2) == 0 {
+		switch g.IntN(5) {
+		case 1, 2:
 			name, word = "not-in-query", " NOT IN "
+		case 3:
+			name, word = "any-query", " = ANY "
+		case 4:
+			name, word = "any-query", " <> ALL "
 		}
 		g.use(name, "")
 		k := kind("ibsoDm"[g.IntN(6)])

@@ -1,25 +1,36 @@
 package difftest
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // kind is the type of an expression, as the generator knows it.
 //
 //	i INT   b BIGINT   m DECIMAL(12, 2)   d DOUBLE   s STRING   o BOOLEAN
-//	D DATE   t TIMESTAMP(6)
+//	D DATE   t TIMESTAMP(6)   h SMALLINT   F FLOAT   w DECIMAL(30, 10)   T TIME(0)
+//	A ARRAY<INT>   V ARRAY<STRING>   M MAP<STRING, INT>   R ROW<x INT, y STRING>
+//	I INTERVAL DAY TO SECOND: no column has it
 //	f DOUBLE whose last bits depend on the library: only selected, never compared
 //
 // Operands may also be literals: n an integer 0..6, z one of -3..6, p a pattern
-// of LIKE, r a regular expression, c one or two characters.
+// of LIKE, r a regular expression, c one or two characters, u a word for JSON.
 type kind byte
 
-// values are the kinds that columns have and every generic form takes.
-const values = "ibmdsoDt"
+// values are the kinds that columns have, keys may be and every generic form takes;
+// nested are those that generic forms without an order take.
+const (
+	values = "ibmdsoDthFwT"
+	nested = "AVMR"
+)
 
 var ourNames = map[kind]string{'i': "INT", 'b': "BIGINT", 'm': "DECIMAL(12, 2)", 'd': "DOUBLE", 'f': "DOUBLE", 's': "STRING",
-	'o': "BOOLEAN", 'D': "DATE", 't': "TIMESTAMP(6)"}
+	'o': "BOOLEAN", 'D': "DATE", 't': "TIMESTAMP(6)", 'h': "SMALLINT", 'F': "FLOAT", 'w': "DECIMAL(30, 10)", 'T': "TIME(0)",
+	'A': "ARRAY<INT>", 'V': "ARRAY<STRING>", 'M': "MAP<STRING, INT>", 'R': "ROW<x INT, y STRING>"}
 
 var duckNames = map[kind]string{'i': "INTEGER", 'b': "BIGINT", 'm': "DECIMAL(12, 2)", 'd': "DOUBLE", 'f': "DOUBLE", 's': "VARCHAR",
-	'o': "BOOLEAN", 'D': "DATE", 't': "TIMESTAMP"}
+	'o': "BOOLEAN", 'D': "DATE", 't': "TIMESTAMP", 'h': "SMALLINT", 'F': "FLOAT", 'w': "DECIMAL(30, 10)", 'T': "TIME",
+	'A': "INTEGER[]", 'V': "VARCHAR[]", 'M': "MAP(VARCHAR, INTEGER)", 'R': "STRUCT(x INTEGER, y VARCHAR)"}
 
 // production is a form of an expression. $1, $2... are its operands; a DuckDB
 // text of "" is the same as ours, and a rule names why it is not.
@@ -56,6 +67,9 @@ var generic = []production{
 	{"not-in", 'o', "($1 NOT IN ($2, $3))", "", "KKK", ""},
 }
 
+// ofNested are the generic forms that nested kinds take.
+var ofNested = []string{"case", "case-else", "coalesce", "ifnull", "if", "null", "is-null", "is-not-null"}
+
 // ordered are forms for every kind but booleans.
 var ordered = []production{
 	{"lt", 'o', "($1 < $2)", "", "KK", ""},
@@ -86,8 +100,8 @@ var special = []production{
 	{"like", 'o', "($1 LIKE $2)", "", "sp", ""},
 	{"not-like", 'o', "($1 NOT LIKE $2)", "", "sp", ""},
 	{"regexp", 'o', "REGEXP($1, $2)", "regexp_matches($1, $2)", "sr", ""},
-	{"array-contains", 'o', "ARRAY_CONTAINS(ai, $1)", "array_contains_null(ai, $1)", "i", "array-contains-null"},
-	{"array-contains-text", 'o', "ARRAY_CONTAINS(av, $1)", "array_contains_null(av, $1)", "s", "array-contains-null"},
+	{"array-contains", 'o', "ARRAY_CONTAINS($2, $1)", "array_contains_null($2, $1)", "iA", "array-contains-null"},
+	{"array-contains-text", 'o', "ARRAY_CONTAINS($2, $1)", "array_contains_null($2, $1)", "sV", "array-contains-null"},
 	{"like-any", 'o', "($1 LIKE $2)", "", "ss", ""},
 	{"like-escape", 'o', "($1 LIKE 'a!_%' ESCAPE '!')", "", "s", ""},
 	{"between-symmetric", 'o', "($1 BETWEEN SYMMETRIC $2 AND $3)", "($1 BETWEEN least_strict($2, $3) AND greatest_strict($2, $3))", "iii", "symmetric"},
@@ -110,8 +124,8 @@ var special = []production{
 	{"int-try-text", 'i', "TRY_CAST(REPLACE($1, '.', 'x') AS INT)", "TRY_CAST(replace($1, '.', 'x') AS INTEGER)", "s", ""},
 	{"int-tinyint", 'i', "CAST(CAST($1 AS TINYINT) AS INT)", "", "i", ""},
 	{"int-smallint", 'i', "CAST(TRY_CAST($1 AS SMALLINT) AS INT)", "", "b", ""},
-	{"cardinality", 'i', "CARDINALITY(ai)", "CAST(len(ai) AS INTEGER)", "", ""},
-	{"item-int", 'i', "ai[$1 + 1]", "", "n", ""},
+	{"cardinality", 'i', "CARDINALITY($1)", "CAST(len($1) AS INTEGER)", "A", ""},
+	{"item-int", 'i', "($2)[$1 + 1]", "", "nA", ""},
 	{"position-any", 'i', "POSITION($1 IN $2)", "CAST(position($1 IN $2) AS INTEGER)", "ss", ""},
 	{"int-round", 'i', "ROUND($1, -1)", "CAST(round($1, -1) AS INTEGER)", "i", ""},
 	{"char-length", 'i', "CHAR_LENGTH($1)", "CAST(length($1) AS INTEGER)", "s", ""},
@@ -210,7 +224,7 @@ var special = []production{
 	{"concat-three", 's', "CONCAT($1, $2, $3)", "($1 || $2 || $3)", "scs", "concat-null"},
 	{"concat-ws-any", 's', "CONCAT_WS($1, $2, $3)", "", "sss", ""},
 	{"chr", 's', "CHR($1 + 97)", "chr($1 + 97)", "n", ""},
-	{"item-text", 's', "av[$1 + 1]", "", "n", ""},
+	{"item-text", 's', "($2)[$1 + 1]", "", "nV", ""},
 	{"hex-int", 's', "HEX($1)", "hex($1)", "i", ""},
 	{"replace-any", 's', "REPLACE($1, NULLIF($2, ''), $3)", "", "sss", ""},
 	{"substring-end", 's', "SUBSTRING($1, - $2 - 1, $3)", "substring_end($1, - $2 - 1, $3)", "snn", "substring-outside"},
@@ -295,14 +309,17 @@ var special = []production{
 
 // productions are all of them, the generic ones once a kind.
 func productions() []production {
-	out := append([]production(nil), special...)
-	for i := range len(values) {
+	out := slices.Concat(special, exact, timely, texts, numbers, collections)
+	for i := range len(values + nested) {
+		k := kind((values + nested)[i])
 		forms := generic
-		if values[i] != 'o' {
-			forms = append(append([]production(nil), generic...), ordered...)
+		switch {
+		case strings.ContainsRune(nested, rune(k)):
+			forms = slices.DeleteFunc(slices.Clone(generic), func(p production) bool { return !slices.Contains(ofNested, p.name) })
+		case k != 'o':
+			forms = slices.Concat(generic, ordered)
 		}
 		for _, p := range forms {
-			k := kind(values[i])
 			p.name += "/" + string(k)
 			p.args = strings.ReplaceAll(p.args, "K", string(k))
 			if p.kind == 'K' {

@@ -7,104 +7,53 @@ import (
 	"strings"
 )
 
-// next writes a query.
-func (g *generator) next() *query {
-	g.used, g.rules = map[string]bool{}, map[string]bool{}
+// begin forgets what the last query was made of.
+func (g *generator) begin() {
+	g.used, g.rules, g.named = map[string]bool{}, map[string]bool{}, nil
+	g.nested, g.depth, g.wanted = 0, 0, nil
+}
+
+// number writes query n. Every second one begins with a form whose turn it is.
+func (g *generator) number(n int) *query {
+	g.choices = drawn(g.seed, uint64(n)+1)
+	return g.next(n)
+}
+
+// again writes query n of other choices.
+func (g *generator) again(n int, given []int) *query {
+	g.choices = &choices{given: given}
+	return g.next(n)
+}
+
+func (g *generator) next(n int) *query {
+	g.begin()
+	if n%2 == 1 {
+		g.wanted = &g.all[(n/2+int(g.seed%uint64(len(g.all))))%len(g.all)]
+	}
 	q := &query{}
-	switch g.IntN(10) {
-	case 0, 1, 2, 3:
-		q = g.selection(nil, g.IntN(4) == 0)
-	case 4:
-		if q = g.union(); g.IntN(3) == 0 {
-			g.used, g.rules = map[string]bool{}, map[string]bool{}
-			q = g.setOperation()
-		}
+	form := g.IntN(20)
+	switch {
+	case g.wanted != nil && form < 14 || form < 5:
+		q = g.selection(nil, g.wanted == nil && g.IntN(4) == 3)
+	case form < 7:
+		q = g.union()
+	case form < 8:
+		q = g.setOperation()
+	case form < 13:
+		q = g.windows()
 	default:
 		q = g.grouping()
 	}
-	if q.kinds != nil && !slices.Contains(q.kinds, 'f') && g.IntN(3) == 0 {
+	nested := slices.ContainsFunc(q.kinds, func(k kind) bool { return k == 'f' || strings.ContainsRune("AVMR", rune(k)) })
+	if q.kinds != nil && !nested && g.IntN(3) == 2 {
 		q = g.order(q)
 	}
-	q.used, q.rules = slices.Sorted(maps.Keys(g.used)), slices.Sorted(maps.Keys(g.rules))
+	if len(g.named) > 0 {
+		with := join(g.named, ", ")
+		q.text = text{"WITH " + with.ours + " " + q.ours, "WITH " + with.duck + " " + q.duck}
+	}
+	q.used, q.rules, q.choices = slices.Sorted(maps.Keys(g.used)), slices.Sorted(maps.Keys(g.rules)), g.made
 	return q
-}
-
-// from writes FROM and puts the columns in scope.
-func (g *generator) from() text {
-	g.correlated, g.must = false, nil
-	if g.nested == 0 && g.IntN(8) == 0 {
-		return g.derived()
-	}
-	if g.nested == 0 && g.IntN(3) == 0 {
-		return g.aliased()
-	}
-	table := "t" + strconv.Itoa(g.tableNumber())
-	g.scope, g.arrays = nil, true
-	for _, c := range columnKinds {
-		g.scope = append(g.scope, column{same(c.name), c.kind})
-	}
-	switch g.IntN(8) {
-	case 0:
-		g.use("from-subquery", "")
-		k := kind(values[g.IntN(len(values))])
-		e, w := g.expr(k, 2), g.expr('o', 1)
-		g.scope = append(g.scope, column{same("x1"), k})
-		return text{" FROM (SELECT " + names() + ", " + e.ours + " AS x1 FROM " + table + " WHERE " + w.ours + " OR i1 IS NULL) AS q",
-			" FROM (SELECT " + names() + ", " + e.duck + " AS x1 FROM " + table + " WHERE " + w.duck + " OR i1 IS NULL) AS q"}
-	case 1:
-		return g.unnest(table, "ai", "e1", 'i')
-	case 2:
-		return g.unnest(table, "av", "e2", 's')
-	}
-	return same(" FROM " + table)
-}
-
-// derived writes FROM over another query, which sees only its columns.
-func (g *generator) derived() text {
-	g.use("from-query", "")
-	g.nested++
-	var q *query
-	switch g.IntN(3) {
-	case 0:
-		q = g.union()
-	case 1:
-		q = g.selection(nil, true)
-	default:
-		q = g.grouping()
-	}
-	g.nested--
-	g.scope, g.arrays = nil, false
-	for i, k := range q.kinds {
-		if k != 'f' {
-			g.scope = append(g.scope, column{same("c" + strconv.Itoa(i)), k})
-		}
-	}
-	return q.wrap(" FROM (", ") AS q")
-}
-
-func names() string {
-	s := ""
-	for i, c := range columnKinds {
-		if i > 0 {
-			s += ", "
-		}
-		s += c.name
-	}
-	return s + ", ai, av"
-}
-
-func (g *generator) tableNumber() int { return []int{0, 1, 2, 2, 3, 3, 3, 3}[g.IntN(8)] }
-
-func (g *generator) unnest(table, array, name string, k kind) text {
-	g.scope = append(g.scope, column{same(name), k})
-	if g.IntN(2) == 0 {
-		g.use("cross-join-unnest", "")
-		return text{" FROM " + table + " CROSS JOIN UNNEST(" + array + ") AS u (" + name + ")",
-			" FROM " + table + ", LATERAL (SELECT unnest(" + array + ")) AS u (" + name + ")"}
-	}
-	g.use("left-join-unnest", "")
-	return text{" FROM " + table + " LEFT JOIN UNNEST(" + array + ") AS u (" + name + ") ON TRUE",
-		" FROM " + table + " LEFT JOIN LATERAL (SELECT unnest(" + array + ")) AS u (" + name + ") ON TRUE"}
 }
 
 func (g *generator) where() text {
@@ -112,12 +61,20 @@ func (g *generator) where() text {
 	if g.must != nil {
 		conds = append(conds, *g.must)
 	}
-	if g.correlated && g.IntN(2) == 0 {
+	if g.correlated && g.IntN(2) == 1 {
 		conds = append(conds, g.condition())
 	}
-	if g.IntN(2) == 0 {
+	if g.IntN(3) == 2 {
 		g.use("where", "")
-		conds = append(conds, g.expr('o', 3))
+		c := g.expr('o', 3)
+		switch g.IntN(6) {
+		case 0, 1, 2: // many conditions hold for few rows
+			c = c.wrap("", " IS NOT FALSE")
+		case 3, 4:
+			other := g.expr('o', 1)
+			c = text{"(" + c.ours + " OR " + other.ours + " IS NOT TRUE)", "(" + c.duck + " OR " + other.duck + " IS NOT TRUE)"}
+		}
+		conds = append(conds, c)
 	}
 	if len(conds) == 0 {
 		return text{}
@@ -132,10 +89,17 @@ func (g *generator) where() text {
 // if there are any.
 func (g *generator) selection(kinds []kind, distinct bool) *query {
 	from := g.from()
+	wanted := g.wanted
+	g.wanted = nil
 	if kinds == nil {
-		pool := values + "f"
+		pool := values + "fAV"
 		if distinct {
 			pool = values
+		}
+		if wanted != nil && !strings.ContainsRune("MRI", rune(wanted.kind)) {
+			kinds = append(kinds, wanted.kind)
+		} else {
+			wanted = nil
 		}
 		for range 1 + g.IntN(4) {
 			kinds = append(kinds, kind(pool[g.IntN(len(pool))]))
@@ -143,7 +107,12 @@ func (g *generator) selection(kinds []kind, distinct bool) *query {
 	}
 	var list []text
 	for i, k := range kinds {
-		e := g.expr(k, 3)
+		e := text{}
+		if i == 0 && wanted != nil && k == wanted.kind {
+			e = g.apply(*wanted, 1)
+		} else {
+			e = g.expr(k, 3)
+		}
 		if g.correlated && k == 'b' && g.IntN(3) == 0 {
 			e = g.scalar('b')
 		}
@@ -178,29 +147,27 @@ func (g *generator) order(q *query) *query {
 	var keys []text
 	for _, i := range g.Perm(len(q.kinds)) {
 		c := "c" + strconv.Itoa(i)
-		switch g.IntN(4) {
-		case 0:
-			keys = append(keys, text{c + " DESC", c + " DESC NULLS LAST"})
-		case 1:
-			keys = append(keys, same(c+" ASC NULLS LAST"))
-		case 2:
-			keys = append(keys, same(c+" DESC NULLS FIRST"))
-		default:
-			keys = append(keys, text{c, c + " NULLS FIRST"})
-		}
+		keys = append(keys, g.orderKey(column{text: same(c)}))
 	}
 	by := join(keys, ", ").wrap(" ORDER BY ", "")
 	limit := ""
 	if g.IntN(2) == 0 {
 		g.use("limit", "")
-		limit = " LIMIT " + strconv.Itoa(g.IntN(8))
+		limit = " LIMIT " + strconv.Itoa(1+g.IntN(8))
 		if g.IntN(3) == 0 {
 			g.use("offset", "")
-			limit += " OFFSET " + strconv.Itoa(g.IntN(4))
+			limit += " OFFSET " + strconv.Itoa(g.IntN(3))
 		}
 	}
 	from := func(q string) string { return "SELECT * FROM (" + q + ") AS s" }
-	if g.IntN(3) == 0 {
+	switch g.IntN(3) {
+	case 1:
+		g.use("order-by-plain", "")
+		from = func(q string) string { return q }
+	case 2:
+		if len(g.named) > 0 {
+			break
+		}
 		g.use("with", "")
 		from = func(q string) string { return "WITH s AS (" + q + ") SELECT * FROM s" }
 	}
@@ -233,6 +200,16 @@ func aggregates() []aggregate {
 		{"avg-int", "i", 'i', "AVG($1) $F", "CAST(div_int(sum($1) $F, nullif(count($1) $F, 0)) AS INTEGER)", "average-of-integers"},
 		{"avg-decimal", "m", 'm', "CAST(AVG($1) $F * 1000 AS DECIMAL(12, 2))", "CAST(mean_decimal(sum($1) $F, count($1) $F) * 1000 AS DECIMAL(12, 2))", "average-of-decimals"},
 		{"avg-double", "d", 'f', "AVG($1) $F", "", ""},
+		{"sum-small", "h", 'b', "SUM($1) $F", "CAST(sum($1) $F AS BIGINT)", ""},
+		{"sum-wide", "w", 'w', "CAST(SUM($1) $F AS DECIMAL(30, 10))", "", ""},
+		{"listagg", "s", 'i', "CHAR_LENGTH(LISTAGG($1) $F)", "CAST(length(string_agg($1, ',') $F) AS INTEGER)", "order-of-rows"},
+		{"listagg-distinct", "s", 'i', "CHAR_LENGTH(LISTAGG(DISTINCT $1) $F)", "CAST(length(string_agg(DISTINCT $1, ',') $F) AS INTEGER)", "order-of-rows"},
+		{"array-agg", "i", 'A', "ARRAY_SORT(ARRAY_AGG($1) $F)", "list_sort(list($1) $F, 'ASC', 'NULLS FIRST')", "order-of-rows"},
+		{"array-agg-distinct", "s", 'V', "ARRAY_SORT(ARRAY_AGG(DISTINCT $1) $F)", "list_sort(list(DISTINCT $1) $F, 'ASC', 'NULLS FIRST')", "order-of-rows"},
+		{"sum-of-sums", "ib", 'b', "(SUM($1) $F + COUNT($2))", "(CAST(sum($1) $F AS BIGINT) + count($2))", ""},
+	}
+	for _, name := range []string{"stddev_pop", "stddev_samp", "var_pop", "var_samp"} {
+		out = append(out, aggregate{name, "d", 'f', strings.ToUpper(name) + "($1) $F", name + "($1) $F", ""})
 	}
 	for _, k := range values {
 		out = append(out,
@@ -267,47 +244,4 @@ func (g *generator) aggregate(list []aggregate) column {
 	}
 	ours, duck = append(ours, "$F", filter.ours), append(duck, "$F", filter.duck)
 	return column{text{strings.NewReplacer(ours...).Replace(a.ours), strings.NewReplacer(duck...).Replace(a.duck)}, a.kind}
-}
-
-// grouping writes SELECT keys, aggregates ... GROUP BY keys [HAVING ...].
-func (g *generator) grouping() *query {
-	from := g.from()
-	g.use("aggregate", "")
-	var list, keys []text
-	var kinds []kind
-	for range g.IntN(3) {
-		k := kind(values[g.IntN(len(values))])
-		of := g.columns(k)
-		if len(of) == 0 {
-			continue
-		}
-		e := pick(g, of).text
-		if k != 'd' && g.IntN(2) == 0 {
-			// DuckDB takes a key that is constant for the number of a column.
-			if made := g.apply(pick(g, g.byKind[k]), 1); g.mentionsColumn(made) {
-				e = made
-			}
-		}
-		g.use("group-by", "")
-		keys, list, kinds = append(keys, e), append(list, e), append(kinds, k)
-	}
-	for range 1 + g.IntN(3) {
-		c := g.aggregate(aggregates())
-		list, kinds = append(list, c.text), append(kinds, c.kind)
-	}
-	for i := range list {
-		list[i] = list[i].wrap("", " AS c"+strconv.Itoa(i))
-	}
-	where, sel := g.where(), join(list, ", ")
-	tail := text{}
-	if len(keys) > 0 {
-		tail = join(keys, ", ").wrap(" GROUP BY ", "")
-		if g.IntN(3) == 0 {
-			g.use("having", "")
-			c := g.aggregate(slices.DeleteFunc(aggregates(), func(a aggregate) bool { return a.kind != 'b' }))
-			h := c.wrap(" HAVING ", " > "+strconv.Itoa(g.IntN(4)))
-			tail = text{tail.ours + h.ours, tail.duck + h.duck}
-		}
-	}
-	return &query{text: text{"SELECT " + sel.ours + from.ours + where.ours + tail.ours, "SELECT " + sel.duck + from.duck + where.duck + tail.duck}, kinds: kinds}
 }

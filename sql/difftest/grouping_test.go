@@ -1,0 +1,105 @@
+package difftest
+
+import (
+	"slices"
+	"strconv"
+)
+
+// grouping writes SELECT keys, aggregates ... GROUP BY keys [HAVING ...].
+func (g *generator) grouping() *query {
+	from := g.from()
+	g.use("aggregate", "")
+	sets := g.IntN(4) == 3
+	keys, kinds := g.keys(sets)
+	list := slices.Clone(keys)
+	for range 1 + g.IntN(3) {
+		c := g.aggregate(aggregates())
+		list, kinds = append(list, c.text), append(kinds, c.kind)
+	}
+	tail := text{}
+	having := text{}
+	if len(keys) > 0 {
+		by := join(keys, ", ")
+		if sets {
+			by = g.sets(keys)
+			g.use("aggregate", "grand-total")
+			having = text{"", " HAVING count(*) > 0"}
+			if g.IntN(2) == 0 {
+				g.use("grouping-id", "")
+				list, kinds = append(list, pick(g, keys).wrap("GROUPING(", ")"), join(keys, ", ").wrap("GROUPING_ID(", ")")), append(kinds, 'b', 'b')
+			}
+		}
+		tail = by.wrap(" GROUP BY ", "")
+		if g.IntN(3) == 2 {
+			g.use("having", "")
+			c := g.aggregate(slices.DeleteFunc(aggregates(), func(a aggregate) bool { return a.kind != 'b' }))
+			h := c.wrap("", pick(g, []string{" >= 0", " IS NOT NULL", " > 1", " <> 2"}))
+			if having.duck != "" {
+				h.duck = "count(*) > 0 AND " + h.duck
+			}
+			having = h.wrap(" HAVING ", "")
+		}
+		tail = text{tail.ours + having.ours, tail.duck + having.duck}
+	}
+	for i := range list {
+		list[i] = list[i].wrap("", " AS c"+strconv.Itoa(i))
+	}
+	where, sel := g.where(), join(list, ", ")
+	return &query{text: text{"SELECT " + sel.ours + from.ours + where.ours + tail.ours, "SELECT " + sel.duck + from.duck + where.duck + tail.duck}, kinds: kinds}
+}
+
+// keys chooses keys; those of grouping sets are different columns.
+func (g *generator) keys(sets bool) (keys []text, kinds []kind) {
+	n := g.IntN(3)
+	if sets {
+		n = 2 + g.IntN(2)
+	}
+	for range n {
+		k := kind(values[g.IntN(len(values))])
+		of := g.columns(k)
+		if len(of) == 0 {
+			continue
+		}
+		e := pick(g, of).text
+		if !sets && k != 'd' && k != 'F' && g.IntN(2) == 1 {
+			// DuckDB takes a key that is constant for the number of a column.
+			if made := g.apply(g.form(k), 1); g.mentionsColumn(made) {
+				e = made
+			}
+		}
+		if sets && slices.Contains(keys, e) {
+			continue
+		}
+		g.use("group-by", "")
+		keys, kinds = append(keys, e), append(kinds, k)
+	}
+	return keys, kinds
+}
+
+// sets writes several groupings at once.
+func (g *generator) sets(keys []text) text {
+	all := join(keys, ", ")
+	switch g.IntN(4) {
+	case 0:
+		g.use("rollup", "")
+		return all.wrap("ROLLUP (", ")")
+	case 1:
+		g.use("cube", "")
+		return all.wrap("CUBE (", ")")
+	case 2:
+		g.use("key-and-rollup", "")
+		if rest := keys[1:]; len(rest) > 0 {
+			r := join(rest, ", ").wrap("ROLLUP (", ")")
+			return join([]text{keys[0], r}, ", ")
+		}
+	}
+	g.use("grouping-sets", "")
+	parts := []text{all.wrap("(", ")")}
+	for _, k := range keys {
+		parts = append(parts, k.wrap("(", ")"))
+	}
+	if g.IntN(2) == 0 {
+		parts = append(parts, same("()"))
+	}
+	return join(parts, ", ").wrap("GROUPING SETS (", ")")
+}

@@ -1,0 +1,36 @@
+package difftest
+
+// texts are more forms of strings.
+var texts = []production{
+	{"initcap", 's', "INITCAP($1)", "initcap_words($1)", "u", "initcap"},
+	{"overlay", 's', "OVERLAY($1 PLACING $2 FROM $3 + 1 FOR $4 + 1)", "overlay_text($1, $2, $3 + 1, $4 + 1)", "scnn", "overlay"},
+	{"elt", 's', "ELT($1, $2, $3)", "CASE $1 WHEN 1 THEN $2 WHEN 2 THEN $3 END", "nss", "elt"},
+	{"btrim", 's', "BTRIM($1, $2)", "trim($1, $2)", "sc", ""},
+	{"trim-leading", 's', "TRIM(LEADING $2 FROM $1)", "ltrim($1, $2)", "sc", ""},
+	{"trim-trailing", 's', "TRIM(TRAILING $2 FROM $1)", "rtrim($1, $2)", "sc", ""},
+	{"substr-any", 's', "SUBSTR($1, $2 + 1)", "substring($1, $2 + 1)", "sn", "substring-zero"},
+	{"regexp-substr", 's', "REGEXP_SUBSTR($1, $2)", "regexp_extract_null($1, $2)", "sr", "regexp-extract-null"},
+	{"regexp-extract-group", 's', "REGEXP_EXTRACT($1, '([a-z0-9]+),(.*)', 2)", "CASE WHEN regexp_matches($1, '([a-z0-9]+),(.*)') THEN regexp_extract($1, '([a-z0-9]+),(.*)', 2) END", "s", "regexp-extract-null"},
+	{"sha1", 's', "SHA1($1)", "sha1($1)", "s", ""},
+	{"sha2", 's', "SHA2($1, 256)", "sha256($1)", "s", ""},
+	{"bin", 's', "BIN($1)", "bin($1)", "n", ""},
+	{"unhex", 's', "CAST(UNHEX(HEX($1)) AS STRING)", "decode(unhex(hex($1)))", "s", ""},
+	{"url-encode", 's', "URL_DECODE(URL_ENCODE($1))", "url_decode(url_encode($1))", "s", ""},
+	{"bytes-text", 's', "CAST(CAST($1 AS BYTES) AS STRING)", "decode(encode($1))", "s", ""},
+	{"varchar-cut", 's', "CAST($1 AS VARCHAR(3))", "substring($1, 1, 3)", "s", "varchar-cuts"},
+	{"text-of-small", 's', "CAST($1 AS STRING)", "CAST($1 AS VARCHAR)", "h", ""},
+	{"text-of-wide", 's', "CAST($1 AS STRING)", "CAST($1 AS VARCHAR)", "w", ""},
+	{"text-of-time", 's', "CAST($1 AS STRING)", "CAST($1 AS VARCHAR)", "T", ""},
+	{"text-of-mixed", 's', "($1 || CAST($2 AS STRING))", "($1 || CAST($2 AS VARCHAR))", "si", ""},
+	{"from-unixtime", 's', "FROM_UNIXTIME($1)", "strftime(make_timestamp(CAST($1 AS BIGINT) * 1000000), '%Y-%m-%d %H:%M:%S')", "n", ""},
+
+	{"startswith", 'o', "STARTSWITH($1, $2)", "starts_with($1, $2)", "sc", ""},
+	{"endswith", 'o', "ENDSWITH($1, $2)", "ends_with($1, $2)", "sc", ""},
+	{"startswith-any", 'o', "STARTSWITH($1, $2)", "starts_with($1, $2)", "ss", ""},
+	{"is-alpha", 'o', "IS_ALPHA($1)", "coalesce(regexp_full_match($1, '\\pL+'), FALSE)", "s", "is-alpha"},
+	{"is-digit", 'o', "IS_DIGIT($1)", "coalesce(regexp_full_match($1, '[0-9]+'), FALSE)", "s", "is-alpha"},
+	{"position-regexp", 'i', "REGEXP_COUNT($1, $2)", "CAST(len(regexp_extract_all($1, $2)) AS INTEGER)", "sr", ""},
+	{"ascii", 'i', "ASCII(SUBSTRING($1, 1, 1))", "CASE WHEN $1 = '' THEN 0 ELSE first_byte($1) END", "s", "ascii-byte"},
+	{"locate-from", 'i', "LOCATE($1, $2, $3 + 1)", "locate_from($1, $2, $3 + 1)", "csn", "locate-from"},
+	{"char-length-trimmed", 'i', "CHARACTER_LENGTH(TRIM($1))", "CAST(length(trim($1, ' ')) AS INTEGER)", "s", "trim-blanks"},
+}

@@ -1,0 +1,33 @@
+package difftest
+
+// timely are forms of TIME, INTERVAL and more of DATE and TIMESTAMP.
+var timely = []production{
+	{"time-of-timestamp", 'T', "CAST($1 AS TIME(0))", "CAST(date_trunc('second', $1) AS TIME)", "t", "fractions-cut"},
+	{"time-of-text", 'T', "CAST(CAST($1 AS STRING) AS TIME(0))", "CAST(CAST($1 AS VARCHAR) AS TIME)", "T", ""},
+	{"time-plus-hour", 'T', "($1 + INTERVAL '5' HOUR)", "", "T", ""},
+	{"time-minus-second", 'T', "($1 - INTERVAL '70' SECOND)", "", "T", ""},
+	{"time-hour", 'b', "EXTRACT(HOUR FROM $1)", "hour($1)", "T", ""},
+	{"time-minute", 'b', "EXTRACT(MINUTE FROM $1)", "minute($1)", "T", ""},
+	{"time-second", 'b', "EXTRACT(SECOND FROM $1)", "second($1)", "T", ""},
+	{"epoch", 'b', "EXTRACT(EPOCH FROM $1)", "epoch_whole($1)", "t", "epoch-floor"},
+	{"milliseconds", 'b', "EXTRACT(MILLISECOND FROM $1)", "(millisecond($1) % 1000)", "t", "parts-of-second"},
+	{"microseconds", 'b', "EXTRACT(MICROSECOND FROM $1)", "(microsecond($1) % 1000000)", "t", "parts-of-second"},
+	{"dow", 'b', "EXTRACT(DOW FROM $1)", "(dayofweek($1) + 1)", "t", "sunday-is-1"},
+	{"doy", 'b', "EXTRACT(DOY FROM $1)", "dayofyear($1)", "D", ""},
+	{"iso-week", 'b', "EXTRACT(WEEK FROM $1)", "week($1)", "t", ""},
+	{"millennium", 'b', "EXTRACT(MILLENNIUM FROM $1)", "millennium($1)", "D", ""},
+	{"unix-timestamp", 'b', "UNIX_TIMESTAMP(DATE_FORMAT($1, 'yyyy-MM-dd HH:mm:ss'))", "epoch_whole($1)", "t", "epoch-floor"},
+	{"date-ceil-week", 'D', "CEIL($1 TO QUARTER)", "CAST(ceil_to($1, 'quarter', to_months(3)) AS DATE)", "D", "ceil-to"},
+	{"timestamp-plus-interval", 't', "($1 + $2)", "", "tI", ""},
+	{"timestamp-minus-interval", 't', "($1 - $2)", "", "tI", ""},
+	{"timestamp-zoned", 't', "CAST(CAST($1 AS TIMESTAMP_LTZ(6)) AS TIMESTAMP(6))", "CAST(CAST($1 AS TIMESTAMPTZ) AS TIMESTAMP)", "t", ""},
+	{"timestamp-ltz", 't', "CAST(TO_TIMESTAMP_LTZ($1, 0) AS TIMESTAMP(6))", "make_timestamp($1 * 1000000)", "b", ""},
+	{"timestamp-seconds", 't', "CAST(CAST($1 AS TIMESTAMP(0)) AS TIMESTAMP(6))", "date_trunc('second', $1)", "t", "fractions-cut"},
+	{"interval-neg", 'I', "(- $1)", "", "I", ""},
+	{"interval-case", 'I', "CASE WHEN $1 THEN $2 ELSE $3 END", "", "oII", ""},
+	{"interval-add", 'I', "($1 + $2)", "", "II", ""},
+	{"interval-eq", 'o', "($1 = $2)", "", "II", ""},
+	{"interval-lt", 'o', "($1 < $2)", "", "II", ""},
+	{"interval-sum-lt", 'o', "($1 + $2 < $3)", "", "tIt", ""},
+	{"overlaps-days", 'o', "($1 BETWEEN $2 - INTERVAL '1' DAY AND $2 + INTERVAL '1' DAY)", "", "tt", ""},
+}
