@@ -34,9 +34,10 @@ test: build ## run every test that needs Go alone (under 10 minutes on 2 cores)
 test-services: build ## tests against readers and servers that are not ours
 	@./.ci/services
 
-torture: build ## the long runs: hundreds of kills, every bit flipped, hours of fuzz
+torture: build ## the long runs: hundreds of kills, every bit flipped, thousands of random queries, hours of fuzz
 	MILLRACE_TORTURE=1 $(GO) test -timeout 0 -count=1 -v -run 'Torture|Kill|Flip|Flood' ./...
 	MILLRACE_TORTURE=1 $(GO) test -timeout 0 -count=1 -v -tags services -run '^TestKilledJobIntoPairs$$' ./cmd/internal/e2e
+	MILLRACE_TORTURE=1 ./.ci/services -timeout=0 -v -run='^TestAgreesWithDuckDB$$' ./sql/difftest
 	$(GO) test -run '^$$' -fuzz '^FuzzRequest$$' -fuzztime $(LONGFUZZ) ./storage/kafkaproto
 
 oracle: ## ask the real Flink (needs a JDK 17 and Maven) and store its answers beside the SQL tests

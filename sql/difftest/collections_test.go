@@ -35,7 +35,7 @@ var collections = []production{
 	{"array-reverse-text", 'V', "ARRAY_REVERSE($1)", "list_reverse($1)", "V", ""},
 	{"array-distinct-text", 'V', "ARRAY_DISTINCT($1)", "list_firsts($1)", "V", "array-sets"},
 	{"map-keys", 'V', "ARRAY_SORT(MAP_KEYS($1))", "list_sort(map_keys($1))", "M", ""},
-	{"array-join", 's', "ARRAY_JOIN($1, $2)", "array_to_string($1, $2)", "Vc", ""},
+	{"array-join", 's', "ARRAY_JOIN($1, $2)", "coalesce(array_to_string($1, $2), CASE WHEN $1 IS NOT NULL THEN '' END)", "Vc", "array-join-nothing"},
 	{"array-join-null", 's', "ARRAY_JOIN($1, $2, 'none')", "array_to_string(list_transform($1, lambda e: coalesce(e, 'none')), $2)", "Vc", ""},
 	{"array-max-text", 's', "ARRAY_MAX($1)", "list_max($1)", "V", ""},
 	{"field-text", 's', "($1).y", "", "R", ""},

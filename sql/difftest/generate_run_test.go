@@ -11,9 +11,9 @@ import (
 // clauses are the forms that are no productions and no aggregates.
 var clauses = []string{"aggregate", "any-query", "comma-join", "correlated-condition", "cross-join", "cross-join-unnest/int", "cross-join-unnest/map", "cross-join-unnest/ordinality", "cross-join-unnest/text",
 	"cube", "distinct", "except", "except-all", "exists", "filter", "frame-range", "frame-range-distance", "frame-rows", "from-query", "from-subquery", "full-join", "group-by", "grouping-id", "grouping-sets",
-	"having", "in-query", "intersect", "intersect-all", "join", "join-condition", "join-non-equal", "join-null-safe", "join-query", "join-three", "join-using", "key-and-rollup", "left-join",
-	"left-join-unnest/int", "left-join-unnest/map", "left-join-unnest/ordinality", "left-join-unnest/text", "limit", "not-exists", "not-in-query", "offset", "order-by", "order-by-plain", "over-order",
-	"partition-by", "right-join", "rollup", "scalar-query", "scalar-query-correlated", "top-n", "union", "union-all", "values", "view", "where", "with", "with-query", "with-twice"}
+	"having", "in-grouped", "in-query", "in-set-operation", "intersect", "intersect-all", "join", "join-condition", "join-filtered", "join-non-equal", "join-null-safe", "join-query", "join-three", "join-using", "key-and-rollup", "left-join",
+	"left-join-unnest/int", "left-join-unnest/map", "left-join-unnest/ordinality", "left-join-unnest/text", "limit", "nested-key", "not-exists", "not-in-query", "offset", "order-by", "order-by-plain", "over-aggregate", "over-order",
+	"partition-by", "query-as-value", "right-join", "rollup", "scalar-query", "scalar-query-correlated", "top-n", "union", "union-all", "union-narrower", "values", "view", "where", "with", "with-query", "with-twice"}
 
 // formNames are the names of all that the generator can write.
 func formNames() []string {
@@ -49,7 +49,7 @@ func TestGeneratedQueriesRun(t *testing.T) {
 			slices.Sort(b)
 		}
 		if strings.HasPrefix(code, notRun) || (code == "") != (code2 == "") || !slices.Equal(a, b) {
-			t.Errorf("seed %d, query %d: straight %s\n%s%s %s\n%s%s", seed, n, code, show(want), other.Name, code2, show(got), q.ours)
+			t.Errorf("seed %d, query %d: straight %s\n%s%s %s\n%s%s", seed, n, code, show(want, got), other.Name, code2, show(got, want), q.ours)
 		}
 	}
 }

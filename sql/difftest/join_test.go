@@ -18,6 +18,9 @@ func (g *generator) aliased() text {
 		return same(" FROM " + left)
 	}
 	right := "t" + strconv.Itoa(g.tableNumber()) + " AS r"
+	if g.IntN(6) == 5 {
+		return g.joinOfQuery(left)
+	}
 	both := append(qualified("l"), qualified("r")...)
 	g.unique = []text{same("l.id"), same("r.id")}
 	switch g.IntN(8) {
@@ -62,6 +65,18 @@ func (g *generator) aliased() text {
 			" FROM " + left + " " + form.words + " " + right + " ON " + on.duck + third + on2.duck}
 	}
 	return text{" FROM " + left + " " + form.words + " " + right + " ON " + on.ours, " FROM " + left + " " + form.words + " " + right + " ON " + on.duck}
+}
+
+// joinOfQuery writes a join with a query that filters a table.
+func (g *generator) joinOfQuery(left string) text {
+	g.use("join-filtered", "")
+	g.scope = columnsOf("")
+	where := g.expr('o', 2)
+	words := pick(g, []string{"JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"})
+	on := g.pair("l", "r")
+	g.scope, g.unique = append(qualified("l"), qualified("r")...), []text{same("l.id"), same("r.id")}
+	start := " FROM " + left + " " + words + " (SELECT * FROM t" + strconv.Itoa(g.tableNumber()) + " WHERE "
+	return text{start + where.ours + " IS NOT FALSE) AS r ON " + on.ours, start + where.duck + " IS NOT FALSE) AS r ON " + on.duck}
 }
 
 // pair compares a column of each of two tables, of kinds that are often equal.
@@ -110,7 +125,11 @@ func (g *generator) inner(correlated, unequal bool) (from text, restore func()) 
 
 // condition writes a predicate with a sub-query.
 func (g *generator) condition() text {
-	switch g.IntN(6) {
+	switch g.IntN(8) {
+	case 6:
+		return g.inGrouped()
+	case 7:
+		return g.inSetOperation()
 	case 0, 1:
 		name, word := "exists", "EXISTS "
 		if g.IntN(2) == 0 {
@@ -140,6 +159,31 @@ func (g *generator) condition() text {
 	}
 	x, y := pick(g, g.columns('i')), g.scalar('i')
 	return text{"(" + x.ours + " <= " + y.ours + ")", "(" + x.duck + " <= " + y.duck + ")"}
+}
+
+// inGrouped writes IN over a query with GROUP BY, HAVING or LIMIT.
+func (g *generator) inGrouped() text {
+	g.use("in-grouped", "")
+	x := pick(g, g.columns('i'))
+	from, restore := g.inner(false, false)
+	y := pick(g, g.columns('i'))
+	restore()
+	tail := pick(g, []string{" GROUP BY " + y.ours, " GROUP BY " + y.ours + " HAVING COUNT(*) > 1", " GROUP BY " + y.ours + ", q.o1"})
+	return text{"(" + x.ours + " IN (SELECT " + y.ours + from.ours + tail + "))", "(" + x.duck + " IN (SELECT " + y.duck + from.duck + tail + "))"}
+}
+
+// inSetOperation writes IN over two queries at once.
+func (g *generator) inSetOperation() text {
+	g.use("in-set-operation", "")
+	x := pick(g, g.columns('i'))
+	a, restore := g.inner(false, false)
+	y := pick(g, g.columns('i'))
+	restore()
+	b, restore := g.inner(false, false)
+	z := pick(g, g.columns('i'))
+	restore()
+	word := pick(g, []string{" UNION ALL ", " UNION ", " EXCEPT ", " INTERSECT "})
+	return text{"(" + x.ours + " IN (SELECT " + y.ours + a.ours + word + "SELECT " + z.ours + b.ours + "))", "(" + x.duck + " IN (SELECT " + y.duck + a.duck + word + "SELECT " + z.duck + b.duck + "))"}
 }
 
 // scalar writes a sub-query that is a value: an aggregate without keys.

@@ -72,7 +72,7 @@ func (e *engine) run(q *query, w logictest.Way) (rows [][]string, code string) {
 	_, err := logictest.Direct{}.Run(context.Background(), st.Job, w.Run)
 	var failed *logictest.RowError
 	if errors.As(err, &failed) {
-		return nil, string(failed.Failure.Error.Code)
+		return nil, failed.Error()
 	} else if err != nil {
 		return nil, notRun + ": " + err.Error()
 	}
@@ -123,15 +123,23 @@ func canonical(s string, k kind) string {
 	return s
 }
 
-func show(rows [][]string) string {
-	var b strings.Builder
-	for i, r := range rows {
-		if i == 12 {
-			fmt.Fprintf(&b, "  ... %d rows\n", len(rows))
-			break
-		}
-		b.WriteString("  " + strings.Join(r, " | ") + "\n")
+// show writes the rows of one that are not rows of the other one.
+func show(rows, other [][]string) string {
+	there := map[string]int{}
+	for _, r := range lines(other) {
+		there[r]++
 	}
+	var b strings.Builder
+	n := 0
+	for _, r := range lines(rows) {
+		if there[r]--; there[r] >= 0 {
+			continue
+		}
+		if n++; n <= 12 {
+			b.WriteString("  " + r + "\n")
+		}
+	}
+	fmt.Fprintf(&b, "  %d rows, %d of them here alone\n", len(rows), n)
 	return b.String()
 }
 

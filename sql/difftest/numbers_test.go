@@ -68,6 +68,29 @@ var numbers = []production{
 	{"power-half", 'f', "POWER(ABS($1), 0.5)", "", "d", ""},
 }
 
+// mixed are forms over operands of different types, which meet in the wider one.
+var mixed = []production{
+	{"mixed-add-big", 'b', "($1 + $2)", "", "ib", ""},
+	{"mixed-coalesce-big", 'b', "COALESCE($1, $2)", "", "ib", ""},
+	{"mixed-case-big", 'b', "CASE WHEN $1 THEN $2 ELSE $3 END", "", "ohb", ""},
+	{"mixed-nullif", 'b', "NULLIF($1, $2)", "", "bi", ""},
+	{"mixed-greatest", 'b', "GREATEST($1, $2)", "greatest_strict($1, $2)", "bi", "greatest-null"},
+	{"mixed-if-double", 'd', "IF($1, $2, $3)", "CASE WHEN $1 THEN $2 ELSE $3 END", "odi", ""},
+	{"mixed-add-double", 'd', "($1 + $2)", "", "id", ""},
+	{"mixed-sub-double", 'd', "($1 - $2)", "", "dF", ""},
+	{"mixed-mul-double", 'd', "($1 * $2)", "", "hd", ""},
+	{"mixed-coalesce-double", 'd', "COALESCE($1, $2)", "", "Fd", ""},
+	{"mixed-case-decimal", 'm', "CASE WHEN $1 THEN $2 ELSE $3 END", "", "omi", ""},
+	{"mixed-coalesce-decimal", 'm', "COALESCE($1, $2)", "", "hm", ""},
+	{"mixed-case-wide", 'w', "CAST(CASE WHEN $1 THEN $2 ELSE $3 END AS DECIMAL(30, 10))", "", "omw", ""},
+	{"mixed-eq-double", 'o', "($1 = $2)", "", "di", ""},
+	{"mixed-distinct-from", 'o', "($1 IS DISTINCT FROM $2)", "", "mi", ""},
+	{"mixed-in-decimal", 'o', "($1 IN ($2, $3))", "", "mim", ""},
+	{"mixed-date-timestamp", 'o', "($1 < $2)", "", "Dt", ""},
+	{"mixed-timestamps", 'o', "(CAST($1 AS TIMESTAMP(3)) <= $2)", "(date_trunc('millisecond', $1) <= $2)", "tt", "fractions-cut"},
+	{"mixed-array", 'A', "ARRAY[$1, $2]", "[CAST($1 AS INTEGER), $2]", "hi", ""},
+}
+
 // exact are forms that go through other types and come back.
 var exact = []production{
 	{"int-through-text", 'i', "CAST(CAST($1 AS STRING) AS INT)", "CAST(CAST($1 AS VARCHAR) AS INTEGER)", "i", ""},
@@ -77,6 +100,6 @@ var exact = []production{
 	{"bool-through-int", 'o', "CAST(CAST($1 AS INT) AS BOOLEAN)", "CAST(CAST($1 AS INTEGER) AS BOOLEAN)", "o", ""},
 	{"and-three", 'o', "($1 AND $2 AND $3)", "", "ooo", ""},
 	{"or-three", 'o', "($1 OR $2 OR $3)", "", "ooo", ""},
-	{"row-compare", 'o', "(ROW($1, $2) = ROW($3, $4))", "($1 = $3 AND $2 = $4)", "isis", "row-equality"},
+	{"row-compare", 'o', "(ROW($1, $2) = ROW($3, $4))", "row_equal($1, $3, $2, $4)", "isis", "row-equality"},
 	{"big-bits", 'b', "CAST($1 AS BIGINT)", "", "i", ""},
 }

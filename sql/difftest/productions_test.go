@@ -309,7 +309,7 @@ var special = []production{
 
 // productions are all of them, the generic ones once a kind.
 func productions() []production {
-	out := slices.Concat(special, exact, timely, texts, numbers, collections)
+	out := slices.Concat(special, exact, timely, texts, numbers, mixed, collections)
 	for i := range len(values + nested) {
 		k := kind((values + nested)[i])
 		forms := generic

@@ -116,6 +116,10 @@ func (g *generator) selection(kinds []kind, distinct bool) *query {
 		if g.correlated && k == 'b' && g.IntN(3) == 0 {
 			e = g.scalar('b')
 		}
+		if g.correlated && k == 'o' && g.IntN(3) == 0 {
+			g.use("query-as-value", "")
+			e = g.condition()
+		}
 		list = append(list, e.wrap("", " AS c"+strconv.Itoa(i)))
 	}
 	word := "SELECT "
@@ -127,19 +131,34 @@ func (g *generator) selection(kinds []kind, distinct bool) *query {
 	return &query{text: text{word + sel.ours + from.ours + where.ours, word + sel.duck + from.duck + where.duck}, kinds: kinds}
 }
 
+// union writes UNION [ALL] of two or three selections; columns may be narrower in
+// the later ones.
 func (g *generator) union() *query {
 	// The rows of a table may not come both aggregated and as they are.
 	g.nested++
-	a := g.selection(nil, false)
-	b := g.selection(a.kinds, false)
-	g.nested--
+	defer func() { g.nested-- }()
+	q := g.selection(nil, false)
 	word := " UNION ALL "
-	if !slices.Contains(a.kinds, 'f') && g.IntN(3) == 0 {
+	if !slices.Contains(q.kinds, 'f') && g.IntN(3) == 0 {
 		word = " UNION "
 	}
 	g.use("union"+map[bool]string{true: "-all"}[word == " UNION ALL "], "")
-	return &query{text: text{a.ours + word + b.ours, a.duck + word + b.duck}, kinds: a.kinds}
+	for range 1 + g.IntN(4)/3 {
+		kinds := slices.Clone(q.kinds)
+		for i, k := range kinds {
+			if narrow := narrower[k]; narrow != "" && g.IntN(4) == 3 {
+				g.use("union-narrower", "")
+				kinds[i] = kind(narrow[g.IntN(len(narrow))])
+			}
+		}
+		b := g.selection(kinds, false)
+		q = &query{text: text{q.ours + word + b.ours, q.duck + word + b.duck}, kinds: q.kinds}
+	}
+	return q
 }
+
+// narrower are the kinds whose values become those of another one in UNION.
+var narrower = map[kind]string{'b': "ih", 'i': "h", 'd': "iF", 'm': "ih", 'w': "mb"}
 
 // order sorts by all columns, and may cut.
 func (g *generator) order(q *query) *query {

@@ -99,6 +99,14 @@ SELECT g, x, COUNT(*) FROM n GROUP BY GROUPING SETS ((g, x), (g), ())
 
 SELECT g, x, SUM(x), GROUPING(g), GROUPING_ID(g, x) FROM n GROUP BY ROLLUP (g, x)
 
+SELECT x, COUNT(*), SUM(x) FROM e GROUP BY ROLLUP (x)
+
+SELECT x, COUNT(*) FROM e GROUP BY GROUPING SETS ((x), ())
+
+SELECT x, ROW(g, x) = ROW(g, x), ROW(g, x) <> ROW(g, 5) FROM n
+
+SELECT id, ARRAY[k, 1] = ARRAY[k, 1] FROM l
+
 SELECT g, b, COUNT(*) FROM n GROUP BY CUBE (g, b)
 
 SELECT g, SUM(x) FROM n GROUP BY g HAVING SUM(x) > 3
