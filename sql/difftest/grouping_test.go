@@ -44,7 +44,7 @@ func (g *generator) grouping() *query {
 		if g.IntN(3) == 2 {
 			g.use("having", "")
 			c := g.aggregate(slices.DeleteFunc(aggregates(), func(a aggregate) bool { return a.kind != 'b' }))
-			h := c.wrap("", pick(g, []string{" >= 0", " IS NOT NULL", " > 1", " <> 2"}))
+			h := c.wrap("", pick(g, []string{" >= 0", " IS NOT NULL", " < 100", " <> 2", " > 1"}))
 			if having.duck != "" {
 				h.duck = "count(*) > 0 AND " + h.duck
 			}

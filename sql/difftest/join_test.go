@@ -45,14 +45,14 @@ func (g *generator) aliased() text {
 		{"right-join", "RIGHT JOIN"}, {"full-join", "FULL JOIN"}})
 	g.use(form.name, "")
 	on := g.pair("l", "r")
-	if g.IntN(3) == 0 {
+	if g.IntN(4) == 3 {
 		more := g.pair("l", "r")
 		on = text{on.ours + " AND " + more.ours, on.duck + " AND " + more.duck}
 	}
 	g.scope = both
-	if g.IntN(3) == 0 {
+	if g.IntN(3) == 2 {
 		g.use("join-condition", "")
-		more := g.expr('o', 1)
+		more := g.expr('o', 1).wrap("(", pick(g, []string{" IS NOT FALSE)", ")"}))
 		on = text{on.ours + " AND " + more.ours, on.duck + " AND " + more.duck}
 	}
 	if g.IntN(4) == 0 {
@@ -81,7 +81,10 @@ func (g *generator) joinOfQuery(left string) text {
 
 // pair compares a column of each of two tables, of kinds that are often equal.
 func (g *generator) pair(left, right string) text {
-	k := kind("iiibosD"[g.IntN(7)])
+	if g.IntN(3) == 0 {
+		return same(left + ".id = " + right + ".id")
+	}
+	k := kind("iiibosDooh"[g.IntN(10)])
 	of := func(alias string) column {
 		return pick(g, slices.DeleteFunc(qualified(alias), func(c column) bool { return c.kind != k }))
 	}
