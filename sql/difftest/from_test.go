@@ -145,6 +145,11 @@ func (g *generator) joinedQueries() text {
 func (g *generator) using() text {
 	c := pick(g, columnsOf("")[:4])
 	words := pick(g, []string{"JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"})
+	if g.IntN(4) == 3 {
+		g.use("natural-join", "")
+		g.scope, g.unique = []column{{same("id"), 'i'}, {same("o1"), 'o'}, {same("s1"), 's'}, {same("D1"), 'D'}, {same("m1"), 'm'}}, nil
+		return same(" FROM (SELECT id, o1, s1, dt1 AS D1 FROM t" + strconv.Itoa(g.tableNumber()) + ") AS l NATURAL " + words + " (SELECT id, m1 FROM t" + strconv.Itoa(g.tableNumber()) + ") AS r")
+	}
 	g.use("join-using", "")
 	g.scope, g.unique, g.correlated = []column{c}, nil, false
 	for _, side := range []string{"l.", "r."} {

@@ -10,9 +10,9 @@ import (
 
 // clauses are the forms that are no productions and no aggregates.
 var clauses = []string{"aggregate", "any-query", "comma-join", "correlated-condition", "cross-join", "cross-join-unnest/int", "cross-join-unnest/map", "cross-join-unnest/ordinality", "cross-join-unnest/text",
-	"cube", "distinct", "except", "except-all", "exists", "filter", "frame-range", "frame-range-distance", "frame-rows", "from-query", "from-subquery", "full-join", "group-by", "grouping-id", "grouping-sets",
+	"cube", "distinct", "except", "except-all", "exists", "filter", "frame-range", "frame-range-distance", "frame-range-interval", "frame-rows", "from-query", "from-subquery", "full-join", "group-by", "grouping-id", "grouping-sets",
 	"having", "in-grouped", "in-query", "in-set-operation", "intersect", "intersect-all", "join", "join-condition", "join-filtered", "join-non-equal", "join-null-safe", "join-query", "join-three", "join-using", "key-and-rollup", "left-join",
-	"left-join-unnest/int", "left-join-unnest/map", "left-join-unnest/ordinality", "left-join-unnest/text", "limit", "nested-key", "not-exists", "not-in-query", "offset", "order-by", "order-by-plain", "over-aggregate", "over-order",
+	"left-join-unnest/int", "left-join-unnest/map", "left-join-unnest/ordinality", "left-join-unnest/text", "limit", "natural-join", "nested-key", "not-exists", "not-in-query", "offset", "order-by", "order-by-plain", "order-hidden", "over-aggregate", "over-keys", "over-order",
 	"partition-by", "query-as-value", "right-join", "rollup", "scalar-query", "scalar-query-correlated", "top-n", "union", "union-all", "union-narrower", "values", "view", "where", "with", "with-query", "with-twice"}
 
 // formNames are the names of all that the generator can write.

@@ -136,18 +136,14 @@ func (g *generator) apply(p production, depth int) text {
 		duck = append(duck, "$"+strconv.Itoa(i+1), a.duck)
 	}
 	out = text{strings.NewReplacer(ours...).Replace(out.ours), strings.NewReplacer(duck...).Replace(out.duck)}
-	form, _, _ := strings.Cut(p.name, "/")
-	if slices.Contains(foldsToNull, form) && !g.mentionsColumn(out) {
+	if !g.mentionsColumn(out) {
 		g.used[nullFolded] = true
 	}
 	return out
 }
 
-// nullFolded marks a query with such a form over constants.
+// nullFolded marks a query with a form over constants, which may be NULL.
 const nullFolded = "null-folded"
-
-// foldsToNull are forms that may be NULL of constants.
-var foldsToNull = []string{"case", "nullif", "int-try-text", "int-try-bigint", "dec-try-narrow", "date-try-text", "to-date", "split-index", "regexp-extract"}
 
 func (g *generator) mentionsColumn(t text) bool {
 	return slices.ContainsFunc(g.scope, func(c column) bool { return strings.Contains(t.ours, c.ours) })

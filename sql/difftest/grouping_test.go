@@ -28,6 +28,18 @@ func (g *generator) grouping() *query {
 		}
 		list, kinds = append(list, c), append(kinds, 'b')
 	}
+	scope := g.scope
+	if len(keys) > 0 && !sets && g.IntN(3) == 2 {
+		g.use("over-keys", "")
+		g.scope = nil
+		for i, k := range keys {
+			g.scope = append(g.scope, column{k, kinds[i]})
+		}
+		k := kind(values[g.IntN(len(values))])
+		e := g.expr(k, 2)
+		list, kinds = append(list, e), append(kinds, k)
+		g.scope = scope
+	}
 	having := text{}
 	if len(keys) > 0 {
 		by := join(keys, ", ")

@@ -137,6 +137,10 @@ func (g *generator) frame(w windowed, keys int, by column, up bool) string {
 			"ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING", "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
 			"ROWS " + n + " PRECEDING", "ROWS BETWEEN " + n + " FOLLOWING AND UNBOUNDED FOLLOWING", "ROWS BETWEEN UNBOUNDED PRECEDING AND " + n + " PRECEDING"})
 	}
+	if keys == 1 && up && by.kind == 't' && g.IntN(2) == 0 {
+		g.use("frame-range-interval", "")
+		return pick(g, []string{"RANGE BETWEEN INTERVAL '365' DAY PRECEDING AND CURRENT ROW", "RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND INTERVAL '20000' DAY FOLLOWING"})
+	}
 	if keys == 1 && up && strings.ContainsRune("ib", rune(by.kind)) && g.IntN(2) == 0 {
 		g.use("frame-range-distance", "")
 		return pick(g, []string{"RANGE BETWEEN " + n + " PRECEDING AND CURRENT ROW", "RANGE BETWEEN " + n + " PRECEDING AND " + m + " FOLLOWING",

@@ -45,7 +45,7 @@ func (g *generator) next(n int) *query {
 		q = g.grouping()
 	}
 	nested := slices.ContainsFunc(q.kinds, func(k kind) bool { return k == 'f' || strings.ContainsRune("AVMR", rune(k)) })
-	if q.kinds != nil && !nested && g.IntN(3) == 2 {
+	if q.kinds != nil && !nested && !q.sorted && g.IntN(3) == 2 {
 		q = g.order(q)
 	}
 	if len(g.named) > 0 {
@@ -128,7 +128,29 @@ func (g *generator) selection(kinds []kind, distinct bool) *query {
 		word = "SELECT DISTINCT "
 	}
 	sel, where := join(list, ", "), g.where()
-	return &query{text: text{word + sel.ours + from.ours + where.ours, word + sel.duck + from.duck + where.duck}, kinds: kinds}
+	q := &query{text: text{word + sel.ours + from.ours + where.ours, word + sel.duck + from.duck + where.duck}, kinds: kinds}
+	if g.unique != nil && !distinct && g.nested == 0 && g.IntN(6) == 5 {
+		return g.orderHidden(q)
+	}
+	return q
+}
+
+// orderHidden sorts a selection by columns that are not selected.
+func (g *generator) orderHidden(q *query) *query {
+	g.use("order-hidden", "null-order")
+	var keys []text
+	for _, c := range g.columns(kind("sDmbo"[g.IntN(5)])) {
+		keys = append(keys, g.orderKey(c))
+	}
+	for _, u := range g.unique {
+		keys = append(keys, g.orderKey(column{u, 'i'}))
+	}
+	q.text = join([]text{q.text, join(keys, ", ")}, " ORDER BY ")
+	if g.IntN(2) == 0 {
+		q.text = q.wrap("", pick(g, []string{" LIMIT 5", " LIMIT 20 OFFSET 1", " FETCH FIRST 3 ROWS ONLY", " LIMIT 1"}))
+	}
+	q.sorted = true
+	return q
 }
 
 // union writes UNION [ALL] of two or three selections; columns may be narrower in
@@ -137,7 +159,7 @@ func (g *generator) union() *query {
 	// The rows of a table may not come both aggregated and as they are.
 	g.nested++
 	defer func() { g.nested-- }()
-	q := g.selection(nil, false)
+	q := g.selection(nil, false) // nested, so without an order
 	word := " UNION ALL "
 	if !slices.Contains(q.kinds, 'f') && g.IntN(3) == 0 {
 		word = " UNION "

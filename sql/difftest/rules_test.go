@@ -25,6 +25,7 @@ var rewrites = map[string]string{
 	"truncate-digits":     "TRUNCATE of DECIMAL stays exact; DuckDB's trunc has no digits",
 	"substring-outside":   "SUBSTRING is empty where it begins before the text; DuckDB counts the missing places",
 	"double-range":        "text of a number too large for DOUBLE is an error, so TRY_CAST gives NULL, as other CASTs that do not fit (docs/sql/deviations.md); Flink and DuckDB give infinity",
+	"time-digits":         "text of a time has two digits for each part here; DuckDB takes fewer",
 	"year-digits":         "text of a date has a year of four digits here (SQL:2023); DuckDB takes fewer",
 	"week-of-sunday":      "FLOOR TO WEEK goes back to Sunday; DuckDB to Monday",
 	"fractions-cut":       "a CAST to fewer digits of a second cuts; spelled out",

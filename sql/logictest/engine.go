@@ -21,7 +21,8 @@ import (
 
 // Engine runs jobs on the engine, over a ledger and dead letters in memory.
 // With Restart the process crashes in the middle and another one goes on. It
-// counts the runs, and those that crashed in between.
+// counts the runs, and those that crashed in between. BatchRows bounds what sources
+// give at once, where it is above 0.
 type Engine struct {
 	Runs    int
 	Crashes int
@@ -32,14 +33,20 @@ func (e *Engine) Run(ctx context.Context, job *graph.Job, o RunOptions) (*Outcom
 	e.Runs++
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
+	if o.CheckpointInterval == 0 {
+		o.CheckpointInterval = 2 * time.Millisecond
+	}
+	if o.CrashAt == 0 {
+		o.CrashAt = 4
+	}
 	j, failing := e.prepare(job, o)
 	w := lanetest.NewWorld()
 	id := connector.UUID(uuid.New())
 	store := checkpoint.NewMemStore()
 	if o.Restart {
 		p := w.Process()
-		p.CrashAt(4, true)
-		err := e.attempt(ctx, j, id, store.Handle(), p)
+		p.CrashAt(o.CrashAt, true)
+		err := e.attempt(ctx, j, o, id, store.Handle(), p)
 		if err == nil {
 			return e.outcome(w, failing)
 		}
@@ -48,7 +55,7 @@ func (e *Engine) Run(ctx context.Context, job *graph.Job, o RunOptions) (*Outcom
 		}
 		e.Crashes++
 	}
-	if err := e.attempt(ctx, j, id, store.Handle(), w.Process()); err != nil {
+	if err := e.attempt(ctx, j, o, id, store.Handle(), w.Process()); err != nil {
 		return nil, err
 	}
 	return e.outcome(w, failing)
@@ -62,6 +69,12 @@ func (e *Engine) prepare(job *graph.Job, o RunOptions) (*graph.Job, map[string]b
 	j.Nodes = slices.Clone(job.Nodes)
 	failing := map[string]bool{}
 	for i, n := range j.Nodes {
+		if s, ok := n.Op.(*graph.Source); ok && o.BatchRows > 0 {
+			source, node := *s, *n
+			source.Connector = batches{s.Connector, o.BatchRows}
+			node.Op = &source
+			j.Nodes[i] = &node
+		}
 		if s, ok := n.Op.(*graph.Sink); ok {
 			failing[s.Table.Name] = s.OnError == graph.Fail
 			sink, node := *s, *n
@@ -74,13 +87,13 @@ func (e *Engine) prepare(job *graph.Job, o RunOptions) (*graph.Job, map[string]b
 }
 
 // attempt is one process.
-func (e *Engine) attempt(ctx context.Context, j *graph.Job, job connector.UUID, store checkpoint.Store, p *lanetest.Process) error {
+func (e *Engine) attempt(ctx context.Context, j *graph.Job, o RunOptions, job connector.UUID, store checkpoint.Store, p *lanetest.Process) error {
 	led, err := ledger.OpenLedger(ctx, p.Store())
 	if err != nil {
 		return fmt.Errorf("opening the ledger: %w", err)
 	}
 	r, err := engine.Start(ctx, j, engine.Deps{Ledger: led, Scope: ledger.Scope{Job: job}, DeadLetters: p.DeadLetters(),
-		Keyed: &keyed.Factory{Store: func(ledger.Scope) checkpoint.Store { return store }, Options: keyed.Options{CheckpointInterval: 2 * time.Millisecond}}})
+		Keyed: &keyed.Factory{Store: func(ledger.Scope) checkpoint.Store { return store }, Options: keyed.Options{CheckpointInterval: o.CheckpointInterval}}})
 	if err != nil {
 		return fmt.Errorf("starting: %w", err)
 	}

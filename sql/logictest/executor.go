@@ -2,6 +2,7 @@ package logictest
 
 import (
 	"context"
+	"time"
 
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/graph"
@@ -17,6 +18,12 @@ type RunOptions struct {
 	// Restart takes a checkpoint in the middle, throws everything away and
 	// goes on from it.
 	Restart bool
+	// CheckpointInterval is the time between checkpoints of keyed stages on the
+	// engine (2 ms; negative: only the last one).
+	CheckpointInterval time.Duration
+	// CrashAt is the operation of the engine's process on the outside world after
+	// which it crashes, with Restart (4).
+	CrashAt int
 	// NoSharing evaluates common subexpressions at each place anew.
 	NoSharing bool
 }
