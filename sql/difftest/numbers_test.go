@@ -100,6 +100,7 @@ var exact = []production{
 	{"bool-through-int", 'o', "CAST(CAST($1 AS INT) AS BOOLEAN)", "CAST(CAST($1 AS INTEGER) AS BOOLEAN)", "o", ""},
 	{"and-three", 'o', "($1 AND $2 AND $3)", "", "ooo", ""},
 	{"or-three", 'o', "($1 OR $2 OR $3)", "", "ooo", ""},
-	{"row-compare", 'o', "(ROW($1, $2) = ROW($3, $4))", "row_equal($1, $3, $2, $4)", "isis", "row-equality"},
+	{"row-compare", 'o', "(ROW($1, $2) = ROW($3, $4))", "($1 = $3 AND $2 = $4)", "isis", "row-equality"},
+	{"row-differs", 'o', "(ROW($1, $2) <> ROW($3, $4))", "row_differs($1, $3, $2, $4)", "isis", "row-inequality"},
 	{"big-bits", 'b', "CAST($1 AS BIGINT)", "", "i", ""},
 }

@@ -25,7 +25,7 @@ var texts = []production{
 	{"from-unixtime", 's', "FROM_UNIXTIME($1)", "strftime(make_timestamp(CAST($1 AS BIGINT) * 1000000), '%Y-%m-%d %H:%M:%S')", "n", ""},
 
 	{"small-try-any-text", 'h', "TRY_CAST(REPLACE($1, '.', 'x') AS SMALLINT)", "TRY_CAST(replace($1, '.', 'x') AS SMALLINT)", "s", ""},
-	{"time-try-text", 'T', "TRY_CAST(SUBSTRING($1, 12, 8) AS TIME(0))", "CASE WHEN regexp_full_match(substring($1, 12, 8), '[0-9]{2}:[0-9]{2}:[0-9]{2}') THEN TRY_CAST(substring($1, 12, 8) AS TIME) END", "s", "time-digits"},
+	{"time-try-text", 'T', "TRY_CAST(REGEXP_EXTRACT($1, '[0-9]{2}:[0-9]{2}:[0-9]{2}') AS TIME(0))", "TRY_CAST(regexp_extract_null($1, '[0-9]{2}:[0-9]{2}:[0-9]{2}') AS TIME)", "s", "regexp-extract-null"},
 	{"char-fixed", 's', "CAST(CAST($1 AS CHAR(2)) AS STRING)", "substring($1, 1, 2)", "c", "varchar-cuts"},
 	{"startswith", 'o', "STARTSWITH($1, $2)", "starts_with($1, $2)", "sc", ""},
 	{"endswith", 'o', "ENDSWITH($1, $2)", "ends_with($1, $2)", "sc", ""},
