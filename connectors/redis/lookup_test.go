@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/millrace/millrace/connectors/format"
@@ -243,6 +244,37 @@ func TestRowsThatAreNotThere(t *testing.T) {
 	d.expect(d.open([]int{0, 1}, []int{0, 2}), two, []int{0, 1}, []string{"1|NULL"}, nil, nil)
 	if d.server.asked["HMGET"] != 2 {
 		t.Errorf("two keys were asked for with %d commands", d.server.asked["HMGET"])
+	}
+}
+
+// TestColumnsThatAreAskedForTwice: a column with two equalities has a row when both hold.
+func TestColumnsThatAreAskedForTwice(t *testing.T) {
+	columns := []connector.Column{column("id", types.NewInt()), column("s", types.NewString())}
+	d := newDim(t, newFake(t), columns, []int{0}, nil)
+	d.write(rowsOf(t, columns, `{"id":1,"s":"one"}`, `{"id":2,"s":"two"}`))
+	a, b := rowsOf(t, columns, `{"id":1}`, `{"id":1}`, `{"id":2}`), rowsOf(t, columns, `{"id":1}`, `{"id":2}`, `{"id":1}`)
+	d.expect(d.open([]int{0, 0}, []int{1}), &batch.Batch{Cols: []batch.Vec{a.Cols[0], b.Cols[0]}}, []int{0, 1}, []string{"one"}, nil, nil)
+}
+
+// TestLookupsAtOnce: lanes share a lookup.
+func TestLookupsAtOnce(t *testing.T) {
+	columns, objects := everyType()
+	for _, typ := range []string{typeHash, typeString} {
+		d := newDim(t, newFake(t), columns, []int{0}, map[string]string{"data-type": typ})
+		b := rowsOf(t, columns, objects...)
+		d.write(b)
+		l := d.open([]int{0}, []int{0, 10})
+		var done sync.WaitGroup
+		for lane := range 8 {
+			done.Go(func() {
+				for k := range 40 {
+					row := (lane + k) % b.Len
+					asked := rowsOf(t, columns[:1], fmt.Sprintf(`{"id":%d}`, row+1))
+					d.expect(l, asked, []int{0}, []string{fmt.Sprintf("%d|%s", row+1, b.Cols[10].Text(row))})
+				}
+			})
+		}
+		done.Wait()
 	}
 }
 

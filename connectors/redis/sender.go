@@ -34,8 +34,16 @@ type sender struct {
 	typ string
 }
 
+// silence keeps the library from writing to stderr: what fails it returns, too, and the
+// lane shows it once.
+type silence struct{}
+
+// Printf implements the library's interface of loggers.
+func (silence) Printf(context.Context, string, ...any) {}
+
 // connect makes a client; no connection is opened yet.
 func connect(v connector.Values) (*goredis.Client, address, error) {
+	goredis.SetLogger(silence{})
 	a, err := parseURL(v.String(keyURL))
 	if err != nil {
 		return nil, a, &connector.OptionError{Key: keyURL, OnValue: true, Message: err.Error()}

@@ -394,6 +394,9 @@ func TestClusterIsRefused(t *testing.T) {
 	if _, err := c.OpenSink(ctx, table, conntest.OwnerOf(1, 1)); err == nil || !strings.Contains(err.Error(), "not_yet: Redis Cluster") {
 		t.Errorf("a node of a cluster: %v", err)
 	}
+	if _, err := c.OpenLookup(ctx, table, []int{0}, []int{1}); err == nil || !strings.Contains(err.Error(), "not_yet: Redis Cluster") {
+		t.Errorf("a node of a cluster that is looked up: %v", err)
+	}
 }
 
 // TestServerThatIsDownAtTheStart: the job starts, and rows wait.
