@@ -10,7 +10,8 @@
 //
 // It is the simple door to jobs/node, for programs that run one job and end with
 // it. Who wants queries, dead letters and their replay, or several jobs beside each
-// other, opens a node.Node.
+// other, opens a node.Node. Who wants all of the command line with functions of
+// their own uses cmd/command.
 //
 // Run may be called from any goroutine; a data directory belongs to one at a time.
 package jobs

@@ -5,7 +5,8 @@
 //		userfunc.Aggregate1("GEOMETRIC_MEAN", geometricMean, userfunc.Options{Version: "2"}),
 //	)
 //
-// The set goes into jobs.Options, node.Options or jobtest.Options; every SQL text that is compiled there knows the functions
+// The set goes into jobs.Options, node.Options, jobtest.Options or
+// cmd/command.Options; every SQL text that is compiled there knows the functions
 // by their names. There is no registry beside it.
 //
 // A scalar function is a plain Go function of typed values ([Scalar0] to
