@@ -170,10 +170,13 @@ func TestUserFunctionsEverywhere(t *testing.T) {
 		return r
 	}
 	for sql, want := range map[string]string{
-		"SELECT WEIGHT(a) AS x FROM clicks WHERE id = 1":                         `[{"x":7}]`,
-		"SELECT PRODUCT(a) AS x FROM clicks":                                     `[{"x":65}]`,
-		"SHOW USER FUNCTIONS":                                                    `[{"function":"WEIGHT"} {"function":"PRODUCT"}]`,
-		"SHOW FUNCTIONS LIKE 'WEI%'":                                             `[{"function":"WEIGHT"}]`,
+		"SELECT WEIGHT(a) AS x FROM clicks WHERE id = 1":                                                                            `[{"x":7}]`,
+		"SELECT PRODUCT(a) AS x FROM clicks":                                                                                        `[{"x":65}]`,
+		"SELECT PRODUCT(x) FILTER (WHERE x > 2) AS x FROM (VALUES (2), (5), (3)) AS v (x)":                                          `[{"x":15}]`,
+		"SELECT PRODUCT(x) OVER (ORDER BY x ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS x FROM (VALUES (2), (5), (3)) AS v (x)":    `[{"x":2} {"x":6} {"x":15}]`,
+		"SELECT PRODUCT(n) AS x FROM (SELECT k, COUNT(*) AS n FROM (VALUES (1), (2), (2), (3), (3), (3)) AS v (k) GROUP BY k) AS g": `[{"x":6}]`,
+		"SHOW USER FUNCTIONS":        `[{"function":"WEIGHT"} {"function":"PRODUCT"}]`,
+		"SHOW FUNCTIONS LIKE 'WEI%'": `[{"function":"WEIGHT"}]`,
 		"SELECT PRODUCT(DISTINCT id) AS x FROM (VALUES (2), (2), (3)) AS v (id)": `[{"x":6}]`,
 	} {
 		if got := fmt.Sprint(ask(sql).rows); got != want {

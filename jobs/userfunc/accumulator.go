@@ -227,9 +227,13 @@ func (a *accumulator[S, R]) Bytes() int64 {
 		n += int64(len(message)) + 64
 	}
 	if size := a.spec.state.Bytes; size != nil {
-		for g := range a.states {
-			n += size(&a.states[g])
-		}
+		// An estimate that panics is left out, from the group on that it panicked for.
+		_ = guard(func() error {
+			for g := range a.states {
+				n += size(&a.states[g])
+			}
+			return nil
+		})
 	}
 	return n
 }

@@ -36,7 +36,8 @@ type Fold1[A Value, S any, R Value] struct {
 	Add func(s *S, a A) error
 	// Retract takes back a row that was added before. nil: over rows that change,
 	// the runtime keeps every value with the number of its rows, and adds them
-	// anew for each result.
+	// anew for each result. A group that failed stays failed with a Retract of its
+	// own; without one it is well again when the row is taken back.
 	Retract func(s *S, a A) error
 }
 

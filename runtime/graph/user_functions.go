@@ -12,11 +12,6 @@ import (
 // those of everything that it gets rows from, each once, by name.
 func (j *Job) UserFunctions(id NodeID) []fn.Version {
 	var out []fn.Version
-	add := func(v fn.Version) {
-		if !slices.Contains(out, v) {
-			out = append(out, v)
-		}
-	}
 	above := make([]bool, len(j.Nodes))
 	above[id] = true
 	for i := id; i >= 0; i-- { // inputs have lower ids
@@ -27,20 +22,29 @@ func (j *Job) UserFunctions(id NodeID) []fn.Version {
 		for _, in := range n.Inputs {
 			above[in] = true
 		}
-		for _, e := range Exprs(n.Op) {
-			for _, v := range expr.UserFunctions(e) {
-				add(v)
-			}
-		}
-		for _, b := range bound(n.Op) {
-			if b.User != nil {
-				add(*b.User)
+		for _, v := range n.UserFunctions() {
+			if !slices.Contains(out, v) {
+				out = append(out, v)
 			}
 		}
 	}
 	slices.SortFunc(out, func(a, b fn.Version) int {
 		return cmp.Or(cmp.Compare(a.Function, b.Function), cmp.Compare(a.Version, b.Version))
 	})
+	return out
+}
+
+// UserFunctions are the user functions that the node itself calls.
+func (n *Node) UserFunctions() []fn.Version {
+	var out []fn.Version
+	for _, e := range Exprs(n.Op) {
+		out = append(out, expr.UserFunctions(e)...)
+	}
+	for _, b := range bound(n.Op) {
+		if b.User != nil {
+			out = append(out, *b.User)
+		}
+	}
 	return out
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
-	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/ledger"
 	"github.com/millrace/millrace/runtime/offsets"
@@ -429,10 +428,8 @@ func describe(h hash.Hash, n *graph.Node) {
 			fmt.Fprintln(h, k.Column, k.Value)
 		}
 	}
-	for _, e := range graph.Exprs(n.Op) {
-		for _, v := range expr.UserFunctions(e) {
-			fmt.Fprintln(h, v)
-		}
+	for _, v := range n.UserFunctions() {
+		fmt.Fprintln(h, v)
 	}
 	for _, f := range n.Schema.Fields {
 		fmt.Fprintln(h, f.Name, f.Type)

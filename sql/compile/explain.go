@@ -38,10 +38,8 @@ func explainJob(bound, optimized []*plan.Insert, job *graph.Job) *Explain {
 func functionsOf(job *graph.Job) []string {
 	var out []string
 	for _, n := range job.Nodes {
-		if _, sink := n.Op.(*graph.Sink); sink {
-			for _, v := range job.UserFunctions(n.ID) {
-				out = append(out, v.String())
-			}
+		for _, v := range n.UserFunctions() {
+			out = append(out, v.String())
 		}
 	}
 	slices.Sort(out)
