@@ -29,12 +29,15 @@ func (c *Connector) ReplaceMode(t *connector.Table) (connector.ReplaceMode, stri
 	if err == nil && len(t.PartitionKeys) > 0 && !opts.policies.Metastore {
 		return connector.ReplaceNever, "only the metastore can replace the content of a partition at once: '" + keyPolicy + "' needs 'metastore'"
 	}
+	if err == nil && opts.late == lateSide {
+		return connector.ReplaceNever, "not_yet: a table whose late rows go to a table of their own"
+	}
 	return connector.ReplaceOnRequest, ""
 }
 
-// OpenWriter implements connector.Sink: parts of a replacement are sealed as any
-// other file.
-func (s *Sink) OpenWriter(ctx context.Context, a connector.Attempt) (connector.Writer, error) {
+// openWriter is OpenWriter of this table alone: parts of a replacement are sealed as
+// any other file.
+func (s *Sink) openWriter(ctx context.Context, a connector.Attempt) (connector.Writer, error) {
 	a.Replace = false
 	return s.Sink.OpenWriter(ctx, a)
 }
@@ -285,17 +288,8 @@ func (s *Sink) pointed(v filesystem.Version) {
 
 var errVisible = errors.New("it is published")
 
-// Discard implements connector.Committer: of parts that a replacement which was
+// discard removes an artefact of this table; of parts that a replacement which was
 // overtaken has left, too.
-func (s *Sink) Discard(ctx context.Context, as []connector.Artifact) error {
-	for i := range as {
-		if err := s.discard(ctx, as[i]); err != nil {
-			return fmt.Errorf("discarding %s: %w", as[i].Header.ID, err)
-		}
-	}
-	return nil
-}
-
 func (s *Sink) discard(ctx context.Context, a connector.Artifact) error {
 	in, published, err := s.InVersions(ctx, a)
 	if err != nil {

@@ -26,6 +26,7 @@ type Sink struct {
 
 	// announcing is held by whoever changes the metastore's entries.
 	announcing sync.Mutex
+	side       *Sink // of late rows; nil: they are appended
 	garbage    garbage
 	// whole is the version that a table without partitions points to, if any.
 	whole filesystem.Version
@@ -60,6 +61,9 @@ func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connecto
 			Message: "a partitioned table that is written needs option '" + keyPolicy + "', else no partition is ever announced",
 			Hint:    "'" + keyPolicy + "' = 'metastore,success-file'"}
 	}
+	if len(t.PartitionKeys) == 0 && opts.late == lateSide {
+		return nil, &connector.OptionError{Key: keyLate, OnValue: true, Message: "rows are late for partitions, and the table has none"}
+	}
 	s := &Sink{owner: o, opts: opts, rows: map[string]int64{}}
 	if s.schema, err = schemaOf(t, opts.int96); err != nil {
 		return nil, err
@@ -70,6 +74,11 @@ func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connecto
 	if err := s.open(ctx, c, t); err != nil {
 		s.done()
 		return nil, err
+	}
+	if opts.late == lateSide {
+		if err := s.openSide(ctx, c, t); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
 	}
 	return s, nil
 }
@@ -175,12 +184,15 @@ func wrap(err error, format string, args ...any) error {
 // Close implements connector.Sink.
 func (s *Sink) Close() error {
 	err := s.Sink.Close()
+	if s.side != nil {
+		err = errors.Join(err, s.side.Close())
+	}
 	s.done()
 	return err
 }
 
-// Publish implements connector.Committer.
-func (s *Sink) Publish(ctx context.Context, as []connector.Artifact) []error {
+// publish is Publish of this table's artefacts.
+func (s *Sink) publish(ctx context.Context, as []connector.Artifact) []error {
 	errs := s.Sink.Publish(ctx, as)
 	taken := s.takeAppended(ctx)
 	for i := range as {
@@ -201,8 +213,8 @@ func (s *Sink) Publish(ctx context.Context, as []connector.Artifact) []error {
 	return errs
 }
 
-// Resolve implements connector.Committer.
-func (s *Sink) Resolve(ctx context.Context, as []connector.Artifact) ([]connector.Outcome, error) {
+// resolve is Resolve of this table's artefacts.
+func (s *Sink) resolve(ctx context.Context, as []connector.Artifact) ([]connector.Outcome, error) {
 	out, err := s.Sink.Resolve(ctx, as)
 	if err == nil {
 		err = s.takeAppended(ctx)

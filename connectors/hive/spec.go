@@ -33,6 +33,8 @@ const (
 	keyDefaultName = "partition.default-name"
 	keyRetention   = "sink.versions.retention"
 	keyLate        = "sink.late-data"
+	keyLateTable   = "sink.late-data.table-name"
+	keyLatePath    = "sink.late-data.path"
 	keyMerge       = "auto-compaction"
 	keyMergeBytes  = "compaction.file-size"
 	keyFileSize    = "sink.rolling-policy.file-size"
@@ -133,9 +135,11 @@ func options(files []connector.Option) []connector.Option {
 			Doc: "How a partition is announced: `metastore`, `success-file`, `custom` (a command), `readiness-topic`, or several, separated by commas; they are carried out in this order. A partitioned table that is written must say."},
 		{Key: keyRetention, Type: connector.OptDuration, Default: "1 d",
 			Doc: "How long a content that was replaced stays on disk for queries that have begun to read it. It is removed when the table is next written after that."},
-		{Key: keyLate, Type: connector.OptEnum, Enum: []string{lateAppend, lateRewrite}, Default: lateAppend,
-			Refused: map[string]string{lateSide: "not_yet: a table of its own for late rows; they are appended, or the partition is written again"},
-			Doc:     "What becomes of rows that come for a partition which was announced: one more file, and the partition is announced again (`append`), or the files of the partition are also written again as few (`rewrite`)."},
+		{Key: keyLate, Type: connector.OptEnum, Enum: []string{lateAppend, lateRewrite, lateSide}, Default: lateAppend,
+			Doc: "What becomes of rows that come for a partition which was announced: one more file, and the partition is announced again (`append`), or the files of the partition are also written again as few (`rewrite`), or they go to a table of their own and the partition stays as it is (`side-table`)."},
+		{Key: keyLateTable, Type: connector.OptString, Check: func(s string) error { _, err := hiveName(s); return err },
+			Doc: "The table of the same database for late rows (`side-table`): the same columns and no partitions. `sink.create-table` and `sink.schema-evolution` are for it, too."},
+		{Key: keyLatePath, Type: connector.OptString, Doc: "The directory of the table of late rows, as `path` is the table's own."},
 		{Key: keyMerge, Type: connector.OptBool, Default: "false",
 			Doc: "Write the files of a partition again, as files of `compaction.file-size`, before it is announced, where they are on average smaller than half of that."},
 		{Key: keyMergeBytes, Type: connector.OptBytes, Doc: "The size of files that are written again. Unset: `sink.rolling-policy.file-size`."},
@@ -166,6 +170,9 @@ func validate(files *connector.Spec, v connector.Values) error {
 		return &connector.OptionError{Key: keyPolicy, OnValue: v.Has(keyPolicy), Missing: !v.Has(keyPolicy),
 			Message: "files that are written again are seen through the metastore alone: '" + keyPolicy + "' needs 'metastore'", Hint: "'" + keyPolicy + "' = 'metastore,success-file'"}
 	}
+	if err := validateLate(v); err != nil {
+		return err
+	}
 	if v.Has(keyMergeBytes) && v.Bytes(keyMergeBytes) <= 0 {
 		return &connector.OptionError{Key: keyMergeBytes, OnValue: true, Message: "files of no bytes hold no rows"}
 	}
@@ -181,6 +188,27 @@ func validate(files *connector.Spec, v connector.Values) error {
 		return nil
 	}
 	return files.Validate(v)
+}
+
+// validateLate checks the options of late rows.
+func validateLate(v connector.Values) error {
+	side := v.String(keyLate) == lateSide
+	for _, k := range []string{keyLateTable, keyLatePath} {
+		if v.Has(k) && !side {
+			return &connector.OptionError{Key: k, Message: "'" + k + "' has no effect unless '" + keyLate + "' is '" + lateSide + "'"}
+		}
+	}
+	if !side {
+		return nil
+	}
+	if !v.Has(keyLateTable) {
+		return &connector.OptionError{Key: keyLateTable, Missing: true, Message: "'" + keyLate + "' = '" + lateSide + "' needs option '" + keyLateTable + "'",
+			Hint: "'" + keyLateTable + "' = 'events_late'"}
+	}
+	if strings.EqualFold(v.String(keyLateTable), v.String(keyTable)) {
+		return &connector.OptionError{Key: keyLateTable, OnValue: true, Message: "late rows cannot go to the table that they are late for"}
+	}
+	return nil
 }
 
 // tableOptions are a table's options, read once.
@@ -216,6 +244,9 @@ func (c *Connector) tableOptions(t *connector.Table) (tableOptions, error) {
 	if o.table == "" {
 		// A name of several parts is that of a catalog; the last is the table's.
 		o.table = t.Name[strings.LastIndexByte(t.Name, '.')+1:]
+	}
+	if o.late == lateSide && strings.EqualFold(o.table, v.String(keyLateTable)) {
+		return o, &connector.OptionError{Key: keyLateTable, OnValue: true, Message: "late rows cannot go to the table that they are late for"}
 	}
 	for key, name := range map[string]*string{keyDatabase: &o.database, keyTable: &o.table} {
 		low, err := hiveName(*name)

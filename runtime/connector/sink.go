@@ -188,6 +188,10 @@ type CommitPolicy struct {
 	// OneByOne: announcing a table partition takes so long by itself that each is
 	// recorded before the next is begun.
 	OneByOne bool
+	// Aside: rows that come too late for a table partition that closes are written
+	// aside, and no file comes into it once it is closed. The writers of the sink
+	// are AsideWriters.
+	Aside bool
 	// Readiness names the topic of the log that is told of each announced table
 	// partition, after CommitPartition; "": none.
 	Readiness string

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -72,6 +71,39 @@ func (c *closer) Commit(ctx context.Context, facts []ledger.Fact, parts []string
 		}
 	}
 	return c.book.Append(ctx, facts...)
+}
+
+// Intend implements lane.PartitionCloser.
+func (c *closer) Intend(ctx context.Context, facts []ledger.Fact, parts []string) error {
+	c.gate.Lock()
+	defer c.gate.Unlock()
+	for _, tp := range parts {
+		if x := c.book.Close(ledger.CloseKey{Table: c.table.ID, TablePartition: tp}); x != nil && x.Step >= ledger.Closed {
+			return fmt.Errorf("partition %s: %w", tp, lane.ErrPartitionClosed)
+		}
+	}
+	return c.book.Append(ctx, facts...)
+}
+
+// undisturbed are the facts of a plan that still hold where no file may come into a
+// closed partition: none was about to since the plan was made. gate is held.
+func (c *closer) undisturbed(facts []ledger.Fact) []ledger.Fact {
+	if !c.policy.Aside {
+		return facts
+	}
+	pending := map[string]bool{}
+	c.book.IntentsOf(c.table.ID, func(e *ledger.Entry) bool {
+		for i := range e.Artifacts {
+			if e.Result == ledger.Pending {
+				pending[e.Artifacts[i].Header.TablePartition] = true
+			}
+		}
+		return false
+	})
+	return slices.DeleteFunc(facts, func(f ledger.Fact) bool {
+		x := f.(*ledger.Close)
+		return x.Step == ledger.Closed && pending[x.TablePartition]
+	})
 }
 
 // Wanted implements lane.PartitionCloser.
@@ -225,7 +257,7 @@ func (c *closer) step(ctx context.Context, s *closeState, wake func(), done *syn
 		c.gate.Lock()
 		var err error
 		if _, now := c.book.ActiveHome(c.table.ID); now == s.switches {
-			err = c.book.Append(ctx, facts...)
+			err = c.book.Append(ctx, c.undisturbed(facts)...)
 		} // else partitions that seemed complete have moved: the next look will tell
 		c.gate.Unlock()
 		if err != nil {
@@ -270,6 +302,7 @@ func (c *closer) load(s *closeState) {
 	}
 	s.closes = map[string]*ledger.Close{}
 	seen := map[string]bool{}
+	delete(s.open, "") // what lies aside is no partition
 	for tp := range s.open {
 		seen[tp] = true
 	}
@@ -283,6 +316,9 @@ func (c *closer) load(s *closeState) {
 		}
 		for i := range e.Artifacts {
 			tp := e.Artifacts[i].Header.TablePartition
+			if tp == "" {
+				continue // aside, by this or an earlier text of the job
+			}
 			seen[tp] = true
 			if e.Result == ledger.Pending {
 				s.open[tp] = true
@@ -300,99 +336,4 @@ func (c *closer) load(s *closeState) {
 	}
 	slices.Sort(s.partitions)
 	s.first = c.first
-}
-
-// announce makes closed partitions known. What fails is tried again by a later
-// step; files go on being committed meanwhile.
-func (c *closer) announce(ctx context.Context, closed []*ledger.Close) {
-	var failed error
-	together := announceBatch
-	if c.policy.OneByOne {
-		together = 1
-	}
-	for part := range slices.Chunk(closed, together) {
-		if ctx.Err() != nil {
-			break
-		}
-		for i, err := range c.commit(ctx, part) {
-			if err == nil && c.tell != nil {
-				err = c.tell(ctx, part[i])
-			}
-			if err == nil {
-				err = c.announced(ctx, part[i])
-			} else {
-				err = fmt.Errorf("announcing partition %s of table %s: %w", part[i].TablePartition, c.table.Name, err)
-			}
-			if err != nil {
-				failed = err
-			}
-		}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	before := c.err
-	c.busy, c.err = false, failed
-	if failed == nil {
-		c.wait, c.since = 0, time.Time{}
-		return
-	}
-	if c.since.IsZero() {
-		c.since = c.clock.Now()
-	}
-	if before == nil && c.log != nil {
-		c.log.Warn("partitions are not announced; their files are committed, and it is tried again", "table", c.table.Name, "error", failed)
-	}
-	c.wait = min(max(2*c.wait, firstAnnounceWait), maxAnnounceWait)
-	c.again = c.clock.Now().Add(c.wait)
-}
-
-// commit hands partitions to the sink, together where it can take them so.
-func (c *closer) commit(ctx context.Context, part []*ledger.Close) []error {
-	if b, ok := c.sink.(connector.PartitionBatchCommitter); ok {
-		names := make([]string, len(part))
-		for i, x := range part {
-			names[i] = x.TablePartition
-		}
-		return b.CommitPartitions(ctx, names)
-	}
-	errs := make([]error, len(part))
-	for i, x := range part {
-		errs[i] = c.sink.CommitPartition(ctx, x.TablePartition)
-	}
-	return errs
-}
-
-// announced records that a partition is known, unless late rows have come
-// meanwhile: then it goes through its steps once more.
-func (c *closer) announced(ctx context.Context, x *ledger.Close) error {
-	c.gate.Lock()
-	defer c.gate.Unlock()
-	now := c.book.Close(ledger.CloseKey{Table: c.table.ID, TablePartition: x.TablePartition})
-	if now == nil || now.Version != x.Version || now.Step != ledger.Closed {
-		return nil
-	}
-	f := *now
-	f.Step, f.TimeMillis = ledger.Announced, c.clock.Now().UnixMilli()
-	if err := c.book.Append(ctx, &f); err != nil && !errors.Is(err, ledger.ErrStale) {
-		return err
-	}
-	return nil
-}
-
-// lastErr is why the last announcement failed, or nil.
-func (c *closer) lastErr() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err
-}
-
-// finalErr is lastErr if trying again is of no use, or has been for long.
-func (c *closer) finalErr() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var r connector.Retryable
-	if errors.As(c.err, &r) && r.Retryable() && c.clock.Now().Sub(c.since) < announcePatience {
-		return nil
-	}
-	return c.err
 }

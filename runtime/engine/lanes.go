@@ -267,7 +267,7 @@ func (r *Run) addOutput(cfg *lane.Config, l *laneOf, s *source, node graph.NodeI
 	if t.sink != nil {
 		o.Sink, o.SinkTable, o.OnError, o.NotNull, o.Late = t.sink, t.sinkTable, t.onError, t.notNull, t.late
 		if t.closer != nil {
-			o.PartitionCloser = t.closer
+			o.PartitionCloser, o.Aside = t.closer, t.closer.policy.Aside
 		}
 	} else {
 		x, err := r.keyed.Exchange(node)

@@ -164,6 +164,9 @@ func (r *Run) openKeyed(ctx context.Context) error {
 	if !needed {
 		return nil
 	}
+	if err := r.asideOfLanes(); err != nil {
+		return err
+	}
 	if r.deps.Keyed == nil {
 		return &graph.NotYetError{Feature: "keyed stages (GROUP BY, windows, wide tables) in this kind of run"}
 	}
@@ -323,5 +326,21 @@ func (r *Run) retire(l *laneOf) error {
 	r.mu.Unlock()
 	r.notice("lane %s: the old topic's lane is retired; reading the new one", next.Config().Name)
 	next.Start()
+	return nil
+}
+
+// asideOfLanes refuses tables whose late rows are to be written aside behind keyed stages:
+// their rows have no offsets that could be late.
+func (r *Run) asideOfLanes() error {
+	for _, t := range r.tables {
+		if t.closer == nil || !t.closer.policy.Aside {
+			continue
+		}
+		for _, x := range r.tables {
+			if x.fact.Exchange && slices.Contains(x.fact.Feeds, t.fact.Name) {
+				return fmt.Errorf("table %s: %w", t.fact.Name, &graph.NotYetError{Feature: "late rows aside for a table behind GROUP BY, a window, a wide table or INSERT OVERWRITE"})
+			}
+		}
+	}
 	return nil
 }

@@ -333,6 +333,9 @@ func (r *Run) prune() {
 	closed := func(k ledger.CloseKey) bool {
 		for _, t := range r.tables {
 			if t.fact.ID == k.Table && t.closer != nil {
+				if k.TablePartition == "" {
+					return true // late rows, aside
+				}
 				c := r.book.Close(k)
 				return c != nil && c.Step == ledger.Announced
 			}

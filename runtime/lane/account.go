@@ -102,7 +102,7 @@ func (r *rows) account(t *Tracker, k int, rowsOf []int32, notes noteFunc) {
 		}
 		if r.fate[i] == passed {
 			if o >= next {
-				r.passedMinute(mins, i)
+				r.passedMinute(mins, i, t.aside && t.isLate(part, o))
 			}
 			continue
 		}
@@ -148,10 +148,15 @@ func (r *rows) account(t *Tracker, k int, rowsOf []int32, notes noteFunc) {
 }
 
 // passedMinute counts the minute of a row that a committed artefact holds: the
-// minutes of an intent are not kept by offset, and such a row was written but
-// for records of several rows, whose others are counted by their first.
-func (r *rows) passedMinute(m *minuteRun, row int32) {
+// minutes of an intent are not kept by offset, and such a row was written, or is late
+// where it was written aside, but for records of several rows, whose others are counted
+// by their first.
+func (r *rows) passedMinute(m *minuteRun, row int32, aside bool) {
 	event, ok := r.in.event(row)
+	if aside {
+		m.add(event, ok, ledger.FateLate)
+		return
+	}
 	m.add(event, ok, ledger.FateWritten)
 }
 

@@ -304,6 +304,13 @@ func (l *Lane) openOutput(ctx context.Context, a *attempt, o *output, cursors []
 	}
 	o.sink.writer = w
 	o.sink.checker, _ = w.(connector.RowChecker)
+	if o.cfg.Aside {
+		var ok bool
+		if o.sink.aside, ok = w.(connector.AsideWriter); !ok {
+			return fmt.Errorf("BUG: table %s: a %T has no place for late rows", o.cfg.Table.Name, w)
+		}
+		o.tracker.aside = true
+	}
 	if f := o.cfg.Late; f != nil {
 		if o.sink.late, err = newLateFilter(f, o.sink.schema, l.cfg.Job.Batch); err != nil {
 			return fmt.Errorf("table %s: %w", o.cfg.Table.Name, err)

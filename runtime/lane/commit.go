@@ -32,11 +32,7 @@ func (o *output) commit(ctx context.Context, d *drive, groups []*group) error {
 		}
 		// Invariant 2: what is about to be published is named, with its exact
 		// input, before it is.
-		facts := make([]ledger.Fact, len(intents))
-		for i, in := range intents {
-			facts[i] = in
-		}
-		if err := o.lane.cfg.Book.Append(ctx, facts...); err != nil {
+		if err := o.intend(ctx, intents); err != nil {
 			return fmt.Errorf("recording the intent: %w", err)
 		}
 		void, err := o.publish(ctx, intents)
@@ -62,19 +58,38 @@ func (o *output) commit(ctx context.Context, d *drive, groups []*group) error {
 	return nil
 }
 
-// record appends committed for intents, with the facts of more, in one ledger
-// batch.
-func (o *output) record(ctx context.Context, intents []*ledger.Intent, more func() []ledger.Fact) error {
-	var facts []ledger.Fact
-	var parts []string
+// intend appends intents.
+func (o *output) intend(ctx context.Context, intents []*ledger.Intent) error {
+	facts := make([]ledger.Fact, len(intents))
+	for i, in := range intents {
+		facts[i] = in
+	}
+	if o.cfg.Aside {
+		return o.cfg.PartitionCloser.Intend(ctx, facts, partitionsOf(intents))
+	}
+	return o.lane.cfg.Book.Append(ctx, facts...)
+}
+
+// partitionsOf are the table partitions that intents bring files into.
+func partitionsOf(intents []*ledger.Intent) (parts []string) {
 	for _, in := range intents {
-		facts = append(facts, &ledger.Outcome{ID: in.ID(), Writer: o.writerID(), Result: ledger.Committed,
-			TimeMillis: o.lane.wallMillis()})
 		for i := range in.Artifacts {
 			if tp := in.Artifacts[i].Header.TablePartition; !slices.Contains(parts, tp) {
 				parts = append(parts, tp)
 			}
 		}
+	}
+	return parts
+}
+
+// record appends committed for intents, with the facts of more, in one ledger
+// batch.
+func (o *output) record(ctx context.Context, intents []*ledger.Intent, more func() []ledger.Fact) error {
+	var facts []ledger.Fact
+	parts := partitionsOf(intents)
+	for _, in := range intents {
+		facts = append(facts, &ledger.Outcome{ID: in.ID(), Writer: o.writerID(), Result: ledger.Committed,
+			TimeMillis: o.lane.wallMillis()})
 	}
 	if more != nil {
 		facts = append(facts, more()...)

@@ -69,6 +69,9 @@ type OutputConfig struct {
 	OnError         graph.ErrorPolicy
 	NotNull         graph.ErrorPolicy
 	PartitionCloser PartitionCloser // nil: the table has no commit policy
+	// Aside: rows that are late for their table partition are written aside; Sink's
+	// writers are connector.AsideWriter, and PartitionCloser is not nil.
+	Aside bool
 	// Late, if not nil: the table takes late rows alone.
 	Late *graph.LateFilter
 
@@ -81,6 +84,10 @@ type OutputConfig struct {
 
 // PartitionCloser is a table's one committer, as an output sees it.
 type PartitionCloser interface {
+	// Intend appends intents whose files are to come into table partitions, of a
+	// table whose late rows are written aside: ErrPartitionClosed when one of these
+	// takes no more.
+	Intend(ctx context.Context, facts []ledger.Fact, tablePartitions []string) error
 	// Commit appends the facts of a commit that brought files into table
 	// partitions, together with what reopens those that were announced.
 	Commit(ctx context.Context, facts []ledger.Fact, tablePartitions []string) error

@@ -105,6 +105,10 @@ func (e *AmbiguousError) Error() string {
 	return b.String()
 }
 
+// ErrPartitionClosed ends an attempt that has put rows into a file of a table partition
+// which was closed meanwhile: the next attempt finds them late.
+var ErrPartitionClosed = errors.New("a partition was closed while rows for it were under way; they are read again")
+
 // errRefused is the attempt's end after a refused artefact was voided: its
 // rows are sealed again by the next one.
 var errRefused = errors.New("the sink refused an artefact; its rows are written again")

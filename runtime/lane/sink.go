@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
+	"github.com/millrace/millrace/runtime/ledger"
 	"github.com/millrace/millrace/runtime/operator"
 	"github.com/millrace/millrace/runtime/types"
 )
@@ -22,6 +23,8 @@ type sinkState struct {
 	schemaHash uint64
 	notNull    []int // columns that may hold no NULL at some depth
 	late       *lateFilter
+	aside      connector.AsideWriter // writer, of a table whose late rows are written aside
+	closes     map[connector.BucketID]*ledger.Close
 
 	ids     []connector.BucketID
 	touched []touched
@@ -39,7 +42,7 @@ type touched struct {
 }
 
 func newSinkState(cfg *OutputConfig) *sinkState {
-	s := &sinkState{schema: cfg.SinkTable.Schema(nil), index: map[connector.BucketID]int{}}
+	s := &sinkState{schema: cfg.SinkTable.Schema(nil), index: map[connector.BucketID]int{}, closes: map[connector.BucketID]*ledger.Close{}}
 	h := xxhash.New()
 	for i, c := range cfg.SinkTable.Columns {
 		if holdsNotNull(c.Type) {

@@ -35,6 +35,8 @@ type Tracker struct {
 	buckets map[connector.BucketID]*openBucket
 	groups  []*group // open and sealed, not committed
 	seq     uint64
+	// aside: late rows are in committed artefacts, too.
+	aside bool
 
 	// hour gives an hour's counts as they are durable, or nil.
 	hour func(part int32, kind ledger.MinuteKind, hour int64) *ledger.Hour

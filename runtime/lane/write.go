@@ -54,6 +54,7 @@ func (o *output) spread() error {
 	}
 	s.touched = s.touched[:0]
 	clear(s.index)
+	clear(s.closes)
 	s.parent = s.parent[:0]
 	s.home = resizeTo(s.home, len(o.rows.fate))
 	for i := range s.home {
@@ -71,6 +72,9 @@ func (o *output) spread() error {
 		}
 		if len(s.ids) != len(sel) {
 			return fmt.Errorf("BUG: the writer gave %d buckets for %d rows", len(s.ids), len(sel))
+		}
+		if s.aside != nil {
+			o.divert(p, sel)
 		}
 		last := -1
 		for n, row := range sel {
@@ -218,6 +222,9 @@ func (o *output) addRecord(out []unit, part int32, at int64, i, j int32) {
 			}
 		case late:
 			odd.Late++
+			if home < 0 {
+				home = o.sink.home[x] // it is written aside
+			}
 		}
 	}
 	if home < 0 {
@@ -263,47 +270,6 @@ func (o *output) writeUnit(ctx context.Context, d *drive, members []int) error {
 		}
 	}
 	return nil
-}
-
-// headroom seals everything before a unit of several writes when the writer has
-// been full at less than twice what it holds: a unit that has begun cannot make
-// room by sealing its own groups.
-func (o *output) headroom(ctx context.Context, d *drive, members []int) error {
-	writes := 0
-	for _, m := range members {
-		for _, sel := range o.sink.touched[m].sels {
-			if len(sel) > 0 {
-				writes++
-			}
-		}
-	}
-	full := o.lane.fullAt.Load()
-	if writes < 2 || full == 0 || 2*o.sink.writer.HeldBytes() <= full {
-		return nil
-	}
-	return o.commit(ctx, d, o.tracker.Due(DueInput{All: true}))
-}
-
-// makeRoom seals the group that began first. Once rows of the unit are in the
-// writer its own groups are not to be sealed: they hold rows of this batch that
-// are not placed yet.
-func (o *output) makeRoom(ctx context.Context, d *drive, members []int, started bool) error {
-	own := func(g *group) bool {
-		for _, m := range members {
-			if b := o.tracker.buckets[o.sink.touched[m].id]; b != nil && b.group == g {
-				return true
-			}
-		}
-		return false
-	}
-	if !started {
-		own = nil
-	}
-	g := o.tracker.Oldest(own)
-	if g == nil {
-		return errTooBig
-	}
-	return o.commit(ctx, d, []*group{g})
 }
 
 // place tells the tracker what the writer has taken.
@@ -380,7 +346,11 @@ func (o *output) put(id connector.BucketID, p *operator.Rows, sel batch.Sel) {
 		}
 		if src != lastSrc && int(s.home[src]) == s.index[id] {
 			mins.log = b.Runs[k].LogTime
-			mins.add(ms, ok, ledger.FateWritten)
+			became := ledger.FateWritten
+			if o.rows.fate[src] == late {
+				became = ledger.FateLate
+			}
+			mins.add(ms, ok, became)
 			lastSrc = src
 		}
 	}
@@ -397,18 +367,4 @@ func (o *output) tablePartition(id connector.BucketID) string {
 		}
 	}
 	return ""
-}
-
-// limitFiles keeps the slot's open files within their budget.
-func (o *output) limitFiles(ctx context.Context, d *drive) error {
-	for d.setOpenFiles() {
-		g := o.tracker.Oldest(nil)
-		if g == nil {
-			return nil
-		}
-		if err := o.commit(ctx, d, []*group{g}); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -287,6 +287,21 @@ type Close struct {
 	TimeMillis int64
 }
 
+// Late reports whether a row of a source partition comes too late for the table
+// partition. It says the same as long as the partition is closing, after a crash, too;
+// of one that is closed every row that is not committed is late.
+func (c *Close) Late(topic connector.UUID, partition int32, offset int64) bool {
+	if c.Step >= Closed {
+		return true
+	}
+	for i := range c.Bounds {
+		if b := &c.Bounds[i]; b.Topic == topic && b.Partition == partition {
+			return offset >= b.Offset
+		}
+	}
+	return true // nothing was waited for from there
+}
+
 // Switch makes a home of a table the one where its new partitions begin.
 type Switch struct {
 	Table connector.UUID

@@ -19,6 +19,8 @@ type table struct {
 	staged    map[connector.ArtifactID]*file
 	published map[connector.ArtifactID]*file
 	announced []string
+	// after are the artefacts that came into a partition that was announced.
+	after int
 }
 
 // file is an artefact's rows, as text.
@@ -51,6 +53,21 @@ func (w *World) Rows(name string) []string {
 	return out
 }
 
+// RowsOf are the rows of Rows that lie in one table partition.
+func (w *World) RowsOf(name, tablePartition string) []string {
+	t := w.table(name)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var out []string
+	for _, f := range t.published {
+		if f.header.TablePartition == tablePartition {
+			out = append(out, f.rows...)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // Files are the headers of a table's visible artefacts, by epoch and sequence.
 func (w *World) Files(name string) []connector.Header {
 	t := w.table(name)
@@ -72,6 +89,15 @@ func (w *World) Announced(name string) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.announced)
+}
+
+// AfterAnnounced is the number of artefacts that were published into table partitions
+// that had been announced.
+func (w *World) AfterAnnounced(name string) int {
+	t := w.table(name)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.after
 }
 
 // Unstage removes every staged artefact of a table, as a careless cleaner.
@@ -197,6 +223,9 @@ func (s *Sink) Publish(_ context.Context, as []connector.Artifact) []error {
 			}
 			delete(s.t.staged, id)
 			s.t.published[id] = f
+			if slices.Contains(s.t.announced, f.header.TablePartition) {
+				s.t.after++
+			}
 			return nil
 		})
 	}
@@ -328,6 +357,17 @@ func (w *writer) Open() []connector.Bucket {
 		out = append(out, connector.Bucket{ID: id, TablePartition: f.partition, Rows: int64(len(f.rows)), Bytes: int64(10 * len(f.rows))})
 	}
 	return out
+}
+
+// Aside implements connector.AsideWriter: rows of table partition "".
+func (w *writer) Aside() connector.BucketID {
+	id, ok := w.ids[""]
+	if !ok {
+		id = connector.BucketID(len(w.names))
+		w.ids[""] = id
+		w.names = append(w.names, "")
+	}
+	return id
 }
 
 // TablePartition implements connector.PartitionNamer.
