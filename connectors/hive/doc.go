@@ -54,6 +54,9 @@
 //   - Invariant 9: before anything is announced the table's owner record is read.
 //   - A partition is never dropped, a location only pointed to a version below the
 //     table, a table of another job never altered.
+//   - Late rows of a table of their own are artefacts of the table that they are late
+//     for, with table partition "": whoever fences, publishes or looks for one does it
+//     in both tables.
 //   - A reader sees all files of one content: they are in place before the location
 //     is changed, and stay for the retention after it was changed again.
 //

@@ -55,13 +55,19 @@ const doc = "Written, the table is looked up in the metastore, or created there,
 	"| Hive, Spark, Trino, and Millrace's connector `hive` | the table, through the metastore: each partition's present content |\n" +
 	"| DuckDB and others that read the directory, `<table>/dt=*/hr=*/*.parquet` | what lies in the partitions' own directories: all rows of a table that is never replaced nor merged. Of a partition that was, the old files for as long as they are kept, and no file afterwards; give them the locations of `SHOW TABLE EXTENDED` or `DESCRIBE FORMATTED ... PARTITION` instead |\n\n" +
 	filesystem.PolicyDoc + "\n\n" +
+	"### Late rows\n\n" +
+	"A row is late for a partition that was announced, and by `sink.late-data` it comes into it (`append`, `rewrite`) or goes to a table of its own: `'sink.late-data' = 'side-table', 'sink.late-data.table-name' = 'events_late'`. That table lies in the same database, has the same columns and no partitions, is created with `'sink.create-table' = 'true'` (at `sink.late-data.path`, or where the metastore says), and belongs to the job like the first. Its rows are visible when they are committed; the announced partition is not written, announced or registered again.\n\n" +
+	"Which rows are late is fixed when the partition begins to close: the ledger then has, for each partition of the input, the first offset that was not processed yet. Rows below come into the partition; rows at or above are late, after a crash and in a replay, too, and nothing comes into a partition once it is closed. A row is in one of the two tables, once: the rows of one record are named by one intent, whichever table they go to. They count as `late` in the ledger (`millrace ledger show`, and `late` of the table in `millrace jobs ls -o json`), so that `written` is what the first table has. " +
+	"With the trigger `process-time` every row that comes after the delay is late; `partition-time` waits for the watermark. Rows of partitions whose time cannot be read are late only after the end of the input. " +
+	"Not yet: a table behind GROUP BY, a window, a wide table or `INSERT OVERWRITE` (the late rows of a window are those of `window.late-rows`), and a table of late rows with partitions.\n\n" +
 	"### What happens on a failure\n\n" +
 	"| what | then |\n|---|---|\n" +
 	"| the metastore is away, hangs, or loses an answer | files go on being committed; a call that may have been carried out is looked up before it is made again; announcements are tried again after 0.2 s to 15 s. Only a start needs the metastore. A bounded run waits for five minutes, then ends with the error |\n" +
 	"| the partition is there already | at the same place: its statistics are written. At another place: an error that names both, and no change |\n" +
 	"| the table was dropped, moved, or has columns that no longer fit | nothing is registered, files go on being committed; the error names the difference; once it is mended the partitions are caught up |\n" +
 	"| the job or the machine stops in the middle of a replacement | the partition has its old content; the next start completes the replacement, or finds that it was |\n" +
-	"| rows come late | one more file in the partition, and by `sink.late-data` the files are merged; it is announced again, with new statistics |\n" +
+	"| rows come late | one more file in the partition, and by `sink.late-data` the files are merged; it is announced again, with new statistics. With `side-table` they go to the table of late rows, and the partition stays as it is |\n" +
+	"| rows of a partition are under way while it is closed, with `side-table` | the lane's attempt ends before they are named in the ledger; they are read again, and are late |\n" +
 	"| the job or the machine stops while files are merged | the partition keeps its files; the next announcement merges them anew |\n" +
 	"| the job is killed at any step | the next start does what is left: no file twice, no partition twice |\n" +
 	"| another job owns the directory | refused, with `--adopt` as the way out |\n\n" +

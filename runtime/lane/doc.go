@@ -28,6 +28,9 @@
 //     dead letter.
 //   - Invariant 3: a publish whose outcome is unknown is looked up; if it cannot
 //     be known, the lane stops with a sentence.
+//   - What is late for its table partition, where such rows are written aside, is said
+//     by the bounds of the close in the ledger; once a partition is closed no intent
+//     names a file of it.
 //   - One record, one intent: everything that one record gives to one output is
 //     named by one intent.
 //

@@ -71,3 +71,53 @@ echo "$MILLRACE_DATABASE.$MILLRACE_TABLE $MILLRACE_PARTITION $MILLRACE_FILES $MI
 	p.terminate()
 	p.wait()
 }
+
+// lateRowsBySpark has late rows of a real metastore's table go to one of their own, over
+// a kill: Spark sees the announced partition as it was, and each late row once.
+func lateRowsBySpark(t *testing.T, h *warehouse) {
+	w := newWorld(t)
+	w.run("topics", "create", "clicks", "--partitions", "1").must(t, 0)
+	job := w.file("job.sql", "SET 'pipeline.name' = 'lates';\n"+clicksDDL+
+		"CREATE TABLE days (id BIGINT, k STRING) PARTITIONED BY (k) WITH ('connector' = 'hive', 'hive.metastore.uris' = '"+h.URI+"', 'sink.create-table' = 'true', 'path' = '"+w.lake+"/days',\n"+
+		"  'sink.rolling-policy.rollover-interval' = '200 ms', 'sink.partition-commit.policy.kind' = 'metastore,success-file',\n"+
+		"  'sink.late-data' = 'side-table', 'sink.late-data.table-name' = 'days_late', 'sink.late-data.path' = '"+w.lake+"/days_late');\n"+
+		"INSERT INTO days SELECT id, k FROM clicks;\n")
+	p := w.start(w.runArgs(job)...)
+	w.produce("clicks", click(0))
+	success := filepath.Join(w.lake, "days", "k=k0", "_SUCCESS")
+	eventuallyOf(t, p, "the partition is announced", func() (bool, string) {
+		_, err := os.Stat(success)
+		return err == nil, fmt.Sprint(err)
+	})
+	before, err := os.Stat(success)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.produce("clicks", click(7), click(14), click(1))
+	p.kill()
+	p = w.start(w.runArgs(job)...)
+	w.produce("clicks", click(21))
+	eventuallyOf(t, p, "the late rows are counted and committed", func() (bool, string) {
+		jobs := w.jobs()
+		for _, j := range jobs {
+			for _, x := range j.Tables {
+				if x.Table == "days" && x.Late == 3 && x.Written == 2 && x.OpenRows == 0 {
+					return true, ""
+				}
+			}
+		}
+		return false, fmt.Sprintf("%+v", jobs)
+	})
+	p.terminate()
+	p.wait()
+	w.run("ledger", "show", "--check").must(t, 0)
+	if got := fmt.Sprint(h.query(t, "SELECT id, k FROM days_late ORDER BY id")); got != "[[7 k0] [14 k0] [21 k0]]" {
+		t.Errorf("the late rows are %s", got)
+	}
+	if got := fmt.Sprint(h.query(t, "SELECT id FROM days WHERE k = 'k0'")); got != "[[0]]" {
+		t.Errorf("the announced partition has %s", got)
+	}
+	if after, err := os.Stat(success); err != nil || !after.ModTime().Equal(before.ModTime()) {
+		t.Errorf("it was announced again: %v, %v, %v", before.ModTime(), after, err)
+	}
+}

@@ -72,6 +72,7 @@ func TestHiveBySpark(t *testing.T) {
 	t.Run("evolution", func(t *testing.T) { evolutionBySpark(t, h) })
 	t.Run("the GitHub job on HDFS", func(t *testing.T) { gitHubOnHDFS(t, h) })
 	t.Run("announced by steps", func(t *testing.T) { announcedBySteps(t, h) })
+	t.Run("late rows aside", func(t *testing.T) { lateRowsBySpark(t, h) })
 	t.Run("killed", func(t *testing.T) { killedBySpark(t, h) })
 	t.Run("overwritten", func(t *testing.T) { overwrittenBySpark(t, h) })
 	t.Run("tables of Spark", func(t *testing.T) { tablesOfSpark(t, h) })
