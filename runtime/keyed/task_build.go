@@ -169,7 +169,10 @@ func (t *task) load(sections []state.Section) error {
 				}
 				continue
 			}
-			if k.Kind() != s.Kind || k.Fingerprint() != s.Fingerprint {
+			if k.Kind() != s.Kind {
+				return &state.IncompatibleError{Path: s.Path, Reason: fmt.Sprintf("it is of %s, and the job has %s there now", s.Kind, k.Kind())}
+			}
+			if k.Fingerprint() != s.Fingerprint {
 				return &state.IncompatibleError{Path: s.Path, Reason: fmt.Sprintf("it is of %s with other keys or another window", s.Kind)}
 			}
 			if err := k.Load(s.Payload, groups); err != nil {

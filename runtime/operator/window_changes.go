@@ -11,8 +11,8 @@ import (
 
 // WindowChanges is GROUP BY keys, window_start, window_end of windows that give their
 // rows more than once: before they end, and again while late rows come; or whose
-// input takes rows back. It is one subtask, of windows that overlap, too: a row is folded into each of its windows,
-// since each has rows of its own out.
+// input takes rows back. It is one subtask, of windows that overlap, too: a row is
+// folded into each of its windows, since each has rows of its own out.
 //
 // A row goes out as +I; where it changes it is taken back as it went out (-U) and
 // followed by the new one (+U); where it stays the same nothing is said. When the
@@ -106,19 +106,18 @@ func (w *WindowChanges) Fold(ctx *expr.Context, in *KeyedRows, out *Results) err
 
 // add folds the rows of one window.
 func (w *WindowChanges) add(p *pane, in *KeyedRows, sel batch.Sel) {
-	come, back := sel, batch.Sel(nil)
+	come := sel
+	w.back = w.back[:0]
 	if w.op.Retracts && in.Batch.Kinds != nil {
-		w.come, w.back = splitKinds(in.Batch, sel, w.come[:0], w.back[:0])
+		w.come, w.back = splitKinds(in.Batch, sel, w.come[:0], w.back)
 		come = w.come
 	}
 	p.keys.Find(w.cols, in.Hashes, come, w.slots)
-	if w.op.Retracts && in.Batch.Kinds != nil {
+	back := w.back[:0]
+	for _, row := range w.back {
 		// A row of a key that is not known is not missed.
-		back = w.back[:0]
-		for _, row := range w.back {
-			if w.slots[row] = p.keys.Slot(w.cols, in.Hashes[row], int(row)); w.slots[row] >= 0 {
-				back = append(back, row)
-			}
+		if w.slots[row] = p.keys.Slot(w.cols, in.Hashes[row], int(row)); w.slots[row] >= 0 {
+			back = append(back, row)
 		}
 	}
 	p.resize()
