@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -185,6 +186,11 @@ func TestAddingAnAggregateKeepsTheRest(t *testing.T) {
 	var incompatible *state.IncompatibleError
 	if _, err := other.run(w.process(0, false), 1); !errors.As(err, &incompatible) {
 		t.Fatalf("another window: %v", err)
+	}
+	early := base()
+	agg(early).Firing.Early = true
+	if _, err := early.run(w.process(0, false), 1); !errors.As(err, &incompatible) || !strings.Contains(incompatible.Reason, "WindowChanges") {
+		t.Fatalf("a window that fires early now: %v", err)
 	}
 	lost := base()
 	lost.job.Nodes[2].Path = "elsewhere"
