@@ -2,10 +2,13 @@ package flinktest
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/millrace/millrace/runtime/graph"
 )
 
 // suite is a list of cases over the same tables.
@@ -18,6 +21,8 @@ type suite struct {
 	queries      []string
 	// exprs says that queries are expressions, to be selected.
 	exprs bool
+	// nullKeys is, by query, the operator that has NULL among its keys.
+	nullKeys map[string]string
 }
 
 // sql is a query's full text.
@@ -33,13 +38,17 @@ func (s *suite) streaming() bool { return s.settings["execution.runtime-mode"] =
 // suites are the files of testdata and the generated cases.
 func suites(t *testing.T) []*suite {
 	t.Helper()
-	out := generated(t)
+	out := append(generated(t), clauseSuites()...)
 	paths, err := filepath.Glob("testdata/*.sql")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no files: %v", err)
 	}
 	for _, p := range paths {
-		out = append(out, readSuite(t, p))
+		s := readSuite(t, p)
+		out = append(out, s)
+		if s.name == "null_keys" {
+			out = append(out, s.streamed())
+		}
 	}
 	paths, err = filepath.Glob("testdata/*.expr")
 	if err != nil {
@@ -66,13 +75,30 @@ func suites(t *testing.T) []*suite {
 	return out
 }
 
+// streamed is the suite in streaming mode.
+func (s *suite) streamed() *suite {
+	out := *s
+	out.name += "_stream"
+	out.settings = maps.Clone(s.settings)
+	out.settings["execution.runtime-mode"] = "streaming"
+	return &out
+}
+
+// nullKey begins the comment above a query that names the operator with NULL among
+// its keys.
+const nullKey = "-- NULL key: "
+
 // readSuite reads statements separated by empty lines.
 func readSuite(t *testing.T, path string) *suite {
 	t.Helper()
-	s := &suite{name: strings.TrimSuffix(filepath.Base(path), ".sql"), settings: map[string]string{}}
+	s := &suite{name: strings.TrimSuffix(filepath.Base(path), ".sql"), settings: map[string]string{}, nullKeys: map[string]string{}}
 	for _, block := range strings.Split(readFile(t, path), "\n\n") {
 		var lines []string
+		operator := ""
 		for _, line := range strings.Split(block, "\n") {
+			if name, ok := strings.CutPrefix(line, nullKey); ok {
+				operator = name
+			}
 			if line != "" && !strings.HasPrefix(line, "--") {
 				lines = append(lines, line)
 			}
@@ -93,6 +119,9 @@ func readSuite(t *testing.T, path string) *suite {
 			s.rows = append(s.rows, sql)
 		default:
 			s.queries = append(s.queries, sql)
+			if operator != "" {
+				s.nullKeys[sql] = operator
+			}
 		}
 	}
 	return s
@@ -114,6 +143,8 @@ type answer struct {
 	types []string
 	// rows are values joined by '|'.
 	rows []string
+	// ops are the operators that gave them, of Millrace's answers.
+	ops []graph.Op
 }
 
 // differs says what differs from a, "" if nothing does.

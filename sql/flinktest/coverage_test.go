@@ -98,6 +98,13 @@ func coverage(t *testing.T, all []*outcome) string {
 			fmt.Fprintf(&b, "  - `%s`\n", strings.ReplaceAll(line(q), "`", ""))
 		}
 	}
+	pairs, missing := clausePairs(t, all)
+	keys, wrong := nullKeys(all)
+	for _, m := range append(missing, wrong...) {
+		t.Errorf("coverage: %s", m)
+	}
+	b.WriteString("\n## Operators with a NULL key\n\n" + cellLegend + keys)
+	b.WriteString("\n## Pairs of clauses\n\nWhich clauses stand together in a query, in one block or in one over the other. " + cellLegend[:len(cellLegend)-1] + pairs)
 	b.WriteString("\n## Functions\n\nCases that agree, by what stands in an argument's place. Clocks and random numbers have no answer that stays.\n\n| function | value | NULL | bound | error |\n|---|---|---|---|---|\n")
 	writeFunctions(t, &b, all)
 	return b.String()

@@ -9,8 +9,13 @@
 // Beside the files there are generated cases: every example of every declared
 // function, its first one with NULL and with the bounds of each type in place of
 // each argument, every aggregate over its example, over NULLs and over nothing,
-// and casts between all types. A function without an answer of Flink fails the
-// test: a new one needs "make oracle", or a reason in differences.txt.
+// casts between all types, and every two clauses of a query, in one block and in one
+// over the other. A function without an answer of Flink fails the test: a new one
+// needs "make oracle", or a reason in differences.txt.
+//
+// Which clauses a query has is read off its text. Which operator has NULL among its
+// keys says the comment above it ("-- NULL key: full join"); its plan must have that
+// operator. An operator or a pair of clauses without a case fails the test.
 //
 // The ordinary test needs no Java: it runs each case by the plain evaluation (as
 // planned, and with the optimizer off), queries also on the engine, and compares.
@@ -20,10 +25,11 @@
 // fails too.
 //
 // "make oracle" asks Flink again and writes the answers; with the build tag
-// services the fresh answers are compared with the stored ones.
+// services the fresh answers are compared with the stored ones. For work on cases,
+// MILLRACE_ORACLE_ONLY names suites, and MILLRACE_ORACLE_NEW keeps stored answers.
 //
 // Compared are failure or not, the types (without length and nullability) and
-// the rows; rows in order where the query has an ORDER BY. Floating point numbers
+// the rows; in batch mode in order where the query has an ORDER BY. Floating point numbers
 // may differ in the 15th digit: the libraries below differ.
 //
 // The package has no other code, and no state.

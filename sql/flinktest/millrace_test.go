@@ -51,7 +51,7 @@ func newMillrace(t *testing.T, s *suite) *millrace {
 
 func (m *millrace) compile(sql string, s *compile.Session, noOptimizer bool) (*compile.Unit, diag.List) {
 	return compile.Compile([]compile.Source{{Name: "query", Text: sql}}, compile.Options{
-		Registry: sqltest.Registry(m.given), Mode: compile.ModeSQL, ResultSink: m.out, Session: s, NoOptimizer: noOptimizer})
+		Registry: sqltest.Registry(m.given, sqltest.NewGivenUpserts(m.given)), Mode: compile.ModeSQL, ResultSink: m.out, Session: s, NoOptimizer: noOptimizer})
 }
 
 // ask runs a query one way. Faults are the code of a diagnostic or of the row
@@ -69,6 +69,9 @@ func (m *millrace) ask(t *testing.T, sql string, ex logictest.Executor, way logi
 	a := &answer{}
 	for _, f := range st.Schema.Fields {
 		a.types = append(a.types, f.Type.String())
+	}
+	for _, n := range st.Job.Nodes {
+		a.ops = append(a.ops, n.Op)
 	}
 	m.out.Clear()
 	_, err := ex.Run(context.Background(), st.Job, way.Run)

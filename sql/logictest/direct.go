@@ -79,6 +79,7 @@ type collected struct {
 	cols      []batch.Vec
 	watermark []int64
 	position  [][]byte // partition, offset, row index: sortable
+	kinds     []batch.Kind
 	n         int
 }
 
@@ -103,6 +104,7 @@ func (c *collected) addAt(b *batch.Batch, row int32, position []byte) {
 		w = b.Watermark[row]
 	}
 	c.watermark = append(c.watermark, w)
+	c.kinds = append(c.kinds, b.KindOf(int(row)))
 	c.n++
 }
 

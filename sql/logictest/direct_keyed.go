@@ -27,6 +27,8 @@ func (r *run) keyed(n *graph.Node) error {
 		out, err = r.sessionAssign(n, op)
 	case *graph.Rank:
 		out, err = r.rank(n, op)
+	case *graph.Normalize:
+		out, err = r.newest(n, op)
 	case *graph.FirstRow:
 		out, err = r.firstRow(n, op)
 	case *graph.Over:

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/runtime/expr"
-	"github.com/millrace/millrace/runtime/graph"
 	rt "github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/sql/diag"
 	"github.com/millrace/millrace/sql/syntax"
@@ -67,6 +66,10 @@ func (b *Binder) checkUnused(q *syntax.Query, ctes []*cte) {
 }
 
 func (b *Binder) queryBody(q *syntax.Query, ctes []*cte) *Output {
+	// ORDER BY with LIMIT is Top-N, which a stream has.
+	saved := b.limited
+	b.limited = q.Limit != nil
+	defer func() { b.limited = saved }()
 	if s, ok := q.Body.(*syntax.Select); ok {
 		out := b.selectQuery(s, ctes, q.OrderBy)
 		return b.limit(q, out)
@@ -111,7 +114,13 @@ func (b *Binder) limit(q *syntax.Query, out *Output) *Output {
 	}
 	limit, ok1 := b.count(q.Limit, "LIMIT", -1)
 	offset, ok2 := b.count(q.Offset, "OFFSET", 0)
-	if !ok1 || !ok2 || !b.boundedOnly("LIMIT", at.Span()) {
+	if !ok1 || !ok2 {
+		return nil
+	}
+	if top := b.firstRows(out, limit, offset, at.Span()); top != nil {
+		return top
+	}
+	if !b.boundedOnly("LIMIT", at.Span()) {
 		return nil
 	}
 	n := &Sort{Input: out.Node, Limit: limit, Offset: offset}
@@ -140,8 +149,11 @@ func (b *Binder) boundedOnly(what string, at diag.Span) bool {
 	if b.Batch || b.declaring {
 		return true
 	}
-	b.errorf(diag.CodeBoundedOnly, at, "%s needs its whole input, which a streaming job never has", what).
+	d := b.errorf(diag.CodeBoundedOnly, at, "%s needs its whole input, which a streaming job never has", what).
 		WithHelp("SET 'execution.runtime-mode' = 'batch' if the input ends")
+	if what == "ORDER BY" || what == "LIMIT" {
+		d.WithHelp("ORDER BY ... LIMIT n, together, give the first rows of a stream, as they change")
+	}
 	return false
 }
 
@@ -223,170 +235,6 @@ func castTo(e expr.Expr, t rt.Type) expr.Expr {
 		return expr.Fold(c)
 	}
 	return c
-}
-
-// setOp binds UNION; a chain of UNION ALL becomes one node.
-func (b *Binder) setOp(s *syntax.SetOp, ctes []*cte) *Output {
-	if s.Kind != syntax.Union {
-		return b.setOperation(s, ctes)
-	}
-	var branches []syntax.QueryExpr
-	flatten(s, &branches)
-	outs := make([]*Output, len(branches))
-	ok := true
-	for i, e := range branches {
-		outs[i] = b.queryExpr(e, ctes)
-		ok = ok && outs[i] != nil
-	}
-	if !ok {
-		return nil
-	}
-	out := b.unionAll(outs, branches, "UNION")
-	if out == nil || s.All {
-		return out
-	}
-	return b.distinct(out, s.Span())
-}
-
-func flatten(e syntax.QueryExpr, out *[]syntax.QueryExpr) {
-	if s, ok := e.(*syntax.SetOp); ok && s.Kind == syntax.Union {
-		if l, ok := s.Left.(*syntax.SetOp); ok && l.Kind == syntax.Union && l.All == s.All {
-			flatten(l, out)
-		} else {
-			*out = append(*out, s.Left)
-		}
-		*out = append(*out, s.Right)
-		return
-	}
-	*out = append(*out, e)
-}
-
-// setOperation binds INTERSECT and EXCEPT.
-func (b *Binder) setOperation(s *syntax.SetOp, ctes []*cte) *Output {
-	branches := []syntax.QueryExpr{s.Left, s.Right}
-	outs := []*Output{b.queryExpr(s.Left, ctes), b.queryExpr(s.Right, ctes)}
-	word, kind := "INTERSECT", graph.Intersect
-	if s.Kind == syntax.Except {
-		word, kind = "EXCEPT", graph.Except
-	}
-	if outs[0] == nil || outs[1] == nil || !b.boundedOnly(word, s.Span()) {
-		return nil
-	}
-	out := b.unionAll(outs, branches, word)
-	if out == nil || !b.noUntyped(out) {
-		return nil
-	}
-	u := out.Node.(*Union)
-	n := &SetOperation{Left: u.In[0], Right: u.In[1], Kind: kind, All: s.All, Cols: u.Cols, Path: b.path(strings.ToLower(word)), Span: s.Span()}
-	for i := range n.Cols {
-		n.Cols[i].RowTime = false
-	}
-	return &Output{Node: n, Spans: out.Spans, Named: out.Named}
-}
-
-// unionAll brings branches to common types; word is the operation's.
-func (b *Binder) unionAll(outs []*Output, branches []syntax.QueryExpr, word string) *Output {
-	first := outs[0]
-	width := len(first.Columns())
-	for i, o := range outs[1:] {
-		if len(o.Columns()) != width {
-			b.errorf(diag.CodeColumnCount, branches[i+1].Span(), "this branch of %s has %d columns, the first one %d", word, len(o.Columns()), width)
-			return nil
-		}
-	}
-	target := make([]rt.Type, width)
-	ok := true
-	for i := range target {
-		ts := make([]rt.Type, len(outs))
-		nullable := false
-		for j, o := range outs {
-			ts[j] = o.Columns()[i].Type
-			nullable = nullable || ts[j].Nullable
-		}
-		t, bad, fits := commonType(ts)
-		if !fits {
-			b.errorf(diag.CodeTypeMismatch, outs[bad].Spans[i], "column %d (%q) is %s in this branch of %s and %s above", i+1,
-				first.Columns()[i].Name, ts[bad].WithNullable(true), word, ts[bad-1].WithNullable(true)).
-				WithHelp("CAST one of them")
-			ok = false
-			continue
-		}
-		target[i] = t
-		if t.Kind != rt.Null {
-			target[i] = t.WithNullable(nullable)
-		}
-	}
-	if !ok {
-		return nil
-	}
-	u := &Union{}
-	for _, o := range outs {
-		u.In = append(u.In, b.coerce(o, target).Node)
-	}
-	for i, c := range first.Columns() {
-		col := Column{ID: b.id(), Name: c.Name, Type: target[i], RowTime: true, ProcTime: true, WindowOnly: true}
-		for _, in := range u.In {
-			ic := in.Columns()[i]
-			col.RowTime, col.ProcTime = col.RowTime && ic.RowTime, col.ProcTime && ic.ProcTime
-			col.Lookup = col.Lookup || ic.Lookup
-			col.WindowOnly = col.WindowOnly && ic.WindowOnly
-			col.Determinism = max(col.Determinism, ic.Determinism)
-		}
-		u.Cols = append(u.Cols, col)
-	}
-	return &Output{Node: u, Spans: first.Spans, Named: first.Named}
-}
-
-// coerce casts an output to types that are known to take it; nullability is
-// not changed.
-func (b *Binder) coerce(out *Output, target []rt.Type) *Output {
-	cols := out.Columns()
-	same := true
-	for i := range cols {
-		same = same && cols[i].Type.EqualIgnoringNull(target[i])
-	}
-	if same {
-		return out
-	}
-	p := &Project{Input: out.Node}
-	if below, ok := out.Node.(*Project); ok {
-		// Cast in place, so that literals stay literals.
-		p.Input = below.Input
-		p.Exprs = append(p.Exprs, below.Exprs...)
-	} else {
-		for i := range cols {
-			p.Exprs = append(p.Exprs, cols[i].Ref())
-		}
-	}
-	for i := range cols {
-		e := castTo(p.Exprs[i], target[i])
-		if e == p.Exprs[i] {
-			p.Cols = append(p.Cols, cols[i])
-			continue
-		}
-		p.Exprs[i] = e
-		c := derive(b.id, cols[i].Name, e, p.Input.Columns())
-		c.Determinism = max(c.Determinism, cols[i].Determinism)
-		p.Cols = append(p.Cols, c)
-	}
-	return &Output{Node: p, Spans: out.Spans, Named: out.Named}
-}
-
-// distinct removes double rows: GROUP BY all columns.
-func (b *Binder) distinct(out *Output, at diag.Span) *Output {
-	if !b.noUntyped(out) {
-		return nil
-	}
-	a := &Aggregate{Input: out.Node, Updates: !b.Batch, Time: -1, Path: b.path("distinct"), Span: at}
-	seen := map[int]bool{}
-	for _, c := range out.Columns() {
-		if !seen[c.ID] {
-			seen[c.ID] = true
-			a.Keys = append(a.Keys, c.ID)
-			a.Cols = append(a.Cols, c)
-		}
-	}
-	return &Output{Node: keepOrder(a, out.Columns()), Spans: out.Spans, Named: out.Named}
 }
 
 // keepOrder projects n to the given columns, by id, unless it has them

@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"slices"
-
 	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/expr/fn"
 )
@@ -130,11 +128,7 @@ func (b *Binder) rank(over *Over, n int64) *Rank {
 		r.Keys, r.First = over.Keys, true
 	default:
 		r.Keys, r.Changes = over.Keys, true
-		r.Cols = slices.Clone(over.Cols)
-		for i := range r.Cols {
-			// The rows come in no order in time.
-			r.Cols[i].RowTime, r.Cols[i].Window = false, nil
-		}
+		r.Cols = inNoOrder(over.Cols)
 	}
 	return r
 }

@@ -317,7 +317,7 @@ func (sel *selection) orderBy(order []*syntax.OrderItem) *Output {
 		return sel.out
 	}
 	b, out := sel.b, sel.out
-	if !b.boundedOnly("ORDER BY", order[0].Span()) {
+	if !b.limited && !b.boundedOnly("ORDER BY", order[0].Span()) {
 		return nil
 	}
 	visible := out.Columns()

@@ -93,6 +93,7 @@ func (b *Binder) temporal(v *versioned, left Node, asOf *Column, conds []expr.Ex
 	}
 	ls := columnSet(left.Columns())
 	var lk, rk, rest []expr.Expr
+	var safe []bool
 	bound := make([]bool, len(keyCols))
 	for _, c := range conds {
 		l, r, nullSafe, ok := equality(c)
@@ -100,7 +101,7 @@ func (b *Binder) temporal(v *versioned, left Node, asOf *Column, conds []expr.Ex
 			l, r = r, l
 		}
 		at := -1
-		if ok && !nullSafe && within(l, ls) {
+		if ok && within(l, ls) {
 			at = lookupColumn(widened(r), keyCols)
 		}
 		if at < 0 || bound[at] {
@@ -108,7 +109,7 @@ func (b *Binder) temporal(v *versioned, left Node, asOf *Column, conds []expr.Ex
 			continue
 		}
 		bound[at] = true
-		lk, rk = append(lk, l), append(rk, r)
+		lk, rk, safe = append(lk, l), append(rk, r), append(safe, nullSafe)
 	}
 	if at := slices.Index(bound, false); at >= 0 {
 		b.errorf(diag.CodeBadKey, j.Op.Span(), "a temporal join needs an equality with each key column of the versioned table, %q is in none", keyCols[at].Name).
@@ -131,7 +132,7 @@ func (b *Binder) temporal(v *versioned, left Node, asOf *Column, conds []expr.Ex
 	}
 	n := &Join{Kind: joinKinds[j.Kind], Left: left, Right: v.node, Condition: conjunction(rest), Span: j.Op.Span(),
 		Temporal: &JoinTemporal{LeftTime: asOf.ID, RightTime: v.time}}
-	return b.keyedJoin(n, lk, rk, nil)
+	return b.keyedJoin(n, lk, rk, safe)
 }
 
 // widened takes a cast to a wider integer type off a key: equal keys stay equal, and

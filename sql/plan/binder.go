@@ -48,6 +48,8 @@ type Binder struct {
 	// table.
 	stateID  string
 	stateTTL map[string]int64
+	// limited: the query that is bound has a LIMIT.
+	limited bool
 	// outer is the scope around the sub-query being bound.
 	outer *scope
 	// sink is the table that the statement writes; nil for a query.
@@ -116,7 +118,8 @@ func (b *Binder) within(element string, f func()) {
 // being bound is an error.
 func (b *Binder) expandView(kind, name string, at diag.Span, f func() *Output) *Output {
 	key := kind + " " + name
-	if slices.Contains(b.expanding, key) {
+	// A CTE sees those before it alone; one of its own may have its name.
+	if kind == "view" && slices.Contains(b.expanding, key) {
 		b.errorf(diag.CodeBadTable, at, "%s %q refers to itself", kind, name)
 		return nil
 	}

@@ -3,11 +3,12 @@
 // memory instead of systems.
 //
 //	given       source: rows that a test puts in (Given)
+//	given-upsert  source: newest rows by primary key, out of given rows (GivenUpserts)
 //	log         source and sink, insert only; json, with metadata
 //	filesystem  source (bounded) and sink with table partitions
 //	upsert      takes and gives updates by primary key
 //	datagen     source without an end
 //	print, blackhole  sinks that take every kind of row
 //
-// All but given cannot be opened; they are there to be bound. Nothing here is used outside of tests.
+// All others cannot be opened; they are there to be bound. Nothing here is used outside of tests.
 package sqltest

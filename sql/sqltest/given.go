@@ -79,7 +79,8 @@ func (g *Given) OpenSink(_ context.Context, t *connector.Table, _ connector.Owne
 type givenSource struct {
 	table *connector.Table
 	parts int
-	cols  []batch.Vec // the physical columns
+	cols  []batch.Vec  // the physical columns
+	kinds []batch.Kind // by row; nil: all are new
 	n     int
 }
 
@@ -164,6 +165,9 @@ func (r *givenReader) Next(_ context.Context, b *batch.Batch, maxRows, _ int) er
 		}
 		r.fill(b, sel, part, r.next[i])
 		b.Len = n
+		if r.s.kinds != nil {
+			b.Kinds = append(b.Kinds[:0], r.s.kinds[sel[0]:int(sel[0])+n]...) // there is one partition
+		}
 		b.Runs = append(b.Runs, batch.Run{Partition: sp.Number, Rows: int32(n), BaseOffset: r.next[i], EndOffset: r.next[i] + int64(n)})
 		r.next[i] += int64(n)
 		return nil
