@@ -82,7 +82,7 @@ func (g *generator) inQuery() *query {
 func (g *generator) derived() text {
 	q := g.inQuery()
 	if g.IntN(3) == 1 {
-		name := g.named1(q)
+		name := g.inWith(q)
 		g.scope, g.unique = outputs(q.kinds, ""), nil
 		return same(" FROM " + name + " AS q")
 	}
@@ -91,8 +91,8 @@ func (g *generator) derived() text {
 	return q.wrap(" FROM (", ") AS q")
 }
 
-// named1 puts a query into WITH and gives its name.
-func (g *generator) named1(q *query) string {
+// inWith puts a query into WITH and gives its name.
+func (g *generator) inWith(q *query) string {
 	g.use("with-query", "")
 	name := "w" + strconv.Itoa(len(g.named))
 	g.named = append(g.named, q.wrap(name+" AS (", ")"))
@@ -113,7 +113,7 @@ func (g *generator) view() text {
 // joinedQueries writes a query in WITH that is used twice, or joined with a table.
 func (g *generator) joinedQueries() text {
 	q := g.inQuery()
-	name := g.named1(q)
+	name := g.inWith(q)
 	g.unique, g.correlated = nil, false
 	words := pick(g, []string{"JOIN", "LEFT JOIN", "FULL JOIN"})
 	left := outputs(q.kinds, "a.")
@@ -126,6 +126,7 @@ func (g *generator) joinedQueries() text {
 		if c := left[c].kind; c != 'A' && c != 'V' && c != 'M' && c != 'R' && c != 'F' && c != 'd' {
 			return same(" FROM " + name + " AS a " + words + " " + name + " AS b ON " + on)
 		}
+		// No equality that both compute alike: the columns of no rows.
 		return same(" FROM " + name + " AS a CROSS JOIN (SELECT * FROM " + name + " LIMIT 0) AS b")
 	}
 	for _, c := range left {
@@ -167,7 +168,7 @@ func (g *generator) values() text {
 	g.use("values", "")
 	kinds := []kind{'i'}
 	for range 1 + g.IntN(3) {
-		kinds = append(kinds, kind((values)[g.IntN(len(values))]))
+		kinds = append(kinds, kind(values[g.IntN(len(values))]))
 	}
 	var rows []text
 	for range 1 + g.IntN(4) {

@@ -54,6 +54,39 @@ func TestGeneratedQueriesRun(t *testing.T) {
 	}
 }
 
+// TestChoicesMakeTheQuery holds that a query can be written again from its choices,
+// and that fewer of them still make one.
+func TestChoicesMakeTheQuery(t *testing.T) {
+	g := newGenerator(11)
+	g.tables()
+	for n := range 50 {
+		q := g.number(n)
+		if again := g.again(n, q.choices); again.text != q.text {
+			t.Errorf("query %d: %s\nagain: %s", n, q.ours, again.ours)
+		}
+		if none := g.again(n, nil); none.ours == "" || len(none.ours) > len(q.ours)+100 {
+			t.Errorf("query %d of no choices: %s", n, none.ours)
+		}
+	}
+}
+
+// TestShrink holds that what does not matter goes.
+func TestShrink(t *testing.T) {
+	failing := []int{3, 0, 9, 7, 2, 8, 1, 5, 5, 4}
+	fails := func(c []int) bool {
+		at := slices.IndexFunc(c, func(v int) bool { return v >= 7 })
+		return at >= 0 && slices.Contains(c[at:], 5)
+	}
+	if got := shrink(failing, 1000, fails); !slices.Equal(got, []int{7, 5}) {
+		t.Errorf("got %v, want [7 5]", got)
+	}
+	tries := 0
+	shrink(failing, 3, func([]int) bool { tries++; return false })
+	if tries > 3 {
+		t.Errorf("%d tries, want at most 3", tries)
+	}
+}
+
 // TestRulesAreNamed holds that every rewrite has its reason, and is used.
 func TestRulesAreNamed(t *testing.T) {
 	used := map[string]bool{"null-order": true, "grand-total": true}

@@ -102,5 +102,5 @@ var exact = []production{
 	{"or-three", 'o', "($1 OR $2 OR $3)", "", "ooo", ""},
 	{"row-compare", 'o', "(ROW($1, $2) = ROW($3, $4))", "($1 = $3 AND $2 = $4)", "isis", "row-equality"},
 	{"row-differs", 'o', "(ROW($1, $2) <> ROW($3, $4))", "row_differs($1, $3, $2, $4)", "isis", "row-inequality"},
-	{"big-bits", 'b', "CAST($1 AS BIGINT)", "", "i", ""},
+	{"big-widened", 'b', "CAST($1 AS BIGINT)", "", "i", ""},
 }

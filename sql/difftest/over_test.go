@@ -19,7 +19,10 @@ type windowed struct {
 	frames, unique bool
 }
 
-// windowedForms are the functions; K stands for the kind of a column.
+// firstFramed is where the functions begin, nine of them, that need no order.
+const firstFramed = 6
+
+// windowedForms are the functions.
 func windowedForms() []windowed {
 	out := []windowed{
 		{"row-number", 'b', "ROW_NUMBER() $O", "", "", "", false, true},
@@ -165,7 +168,7 @@ func (g *generator) windows() *query {
 		w := pick(g, forms)
 		// What needs an order needs something to order by.
 		for g.unique == nil && (w.unique || !w.frames && !slices.ContainsFunc(g.scope, func(c column) bool { return c.kind == 'i' })) {
-			w = forms[6+g.IntN(9)]
+			w = forms[firstFramed+g.IntN(9)]
 		}
 		g.use(w.name, w.rule)
 		var ours, duck []string

@@ -121,7 +121,7 @@ var special = []production{
 	{"int-of-decimal", 'i', "CAST($1 AS INT)", "CAST(trunc($1) AS INTEGER)", "m", "cast-cuts"},
 	{"int-of-double", 'i', "CAST($1 AS INT)", "CAST(trunc($1) AS INTEGER)", "d", "cast-cuts"},
 	{"int-of-bool", 'i', "CAST($1 AS INT)", "CAST($1 AS INTEGER)", "o", ""},
-	{"int-try-text", 'i', "TRY_CAST(REPLACE($1, '.', 'x') AS INT)", "TRY_CAST(replace($1, '.', 'x') AS INTEGER)", "s", ""},
+	{"int-try-text", 'i', "TRY_CAST(REPLACE($1, '.', 'y') AS INT)", "TRY_CAST(replace($1, '.', 'y') AS INTEGER)", "s", ""},
 	{"int-tinyint", 'i', "CAST(CAST($1 AS TINYINT) AS INT)", "", "i", ""},
 	{"int-smallint", 'i', "CAST(TRY_CAST($1 AS SMALLINT) AS INT)", "", "b", ""},
 	{"cardinality", 'i', "CARDINALITY($1)", "CAST(len($1) AS INTEGER)", "A", ""},

@@ -24,7 +24,7 @@ var texts = []production{
 	{"text-of-mixed", 's', "($1 || CAST($2 AS STRING))", "($1 || CAST($2 AS VARCHAR))", "si", ""},
 	{"from-unixtime", 's', "FROM_UNIXTIME($1)", "strftime(make_timestamp(CAST($1 AS BIGINT) * 1000000), '%Y-%m-%d %H:%M:%S')", "n", ""},
 
-	{"small-try-any-text", 'h', "TRY_CAST(REPLACE($1, '.', 'x') AS SMALLINT)", "TRY_CAST(replace($1, '.', 'x') AS SMALLINT)", "s", ""},
+	{"small-try-any-text", 'h', "TRY_CAST(REPLACE($1, '.', 'y') AS SMALLINT)", "TRY_CAST(replace($1, '.', 'y') AS SMALLINT)", "s", ""},
 	{"time-try-text", 'T', "TRY_CAST(REGEXP_EXTRACT($1, '[0-9]{2}:[0-9]{2}:[0-9]{2}') AS TIME(0))", "TRY_CAST(regexp_extract_null($1, '[0-9]{2}:[0-9]{2}:[0-9]{2}') AS TIME)", "s", "regexp-extract-null"},
 	{"char-fixed", 's', "CAST(CAST($1 AS CHAR(2)) AS STRING)", "substring($1, 1, 2)", "c", "varchar-cuts"},
 	{"startswith", 'o', "STARTSWITH($1, $2)", "starts_with($1, $2)", "sc", ""},
@@ -32,7 +32,7 @@ var texts = []production{
 	{"startswith-any", 'o', "STARTSWITH($1, $2)", "starts_with($1, $2)", "ss", ""},
 	{"is-alpha", 'o', "IS_ALPHA($1)", "coalesce(regexp_full_match($1, '\\pL+'), FALSE)", "s", "is-alpha"},
 	{"is-digit", 'o', "IS_DIGIT($1)", "coalesce(regexp_full_match($1, '[0-9]+'), FALSE)", "s", "is-alpha"},
-	{"position-regexp", 'i', "REGEXP_COUNT($1, $2)", "CAST(len(regexp_extract_all($1, $2)) AS INTEGER)", "sr", ""},
+	{"regexp-count", 'i', "REGEXP_COUNT($1, $2)", "CAST(len(regexp_extract_all($1, $2)) AS INTEGER)", "sr", ""},
 	{"ascii", 'i', "ASCII(SUBSTRING($1, 1, 1))", "CASE WHEN $1 = '' THEN 0 ELSE first_byte($1) END", "s", "ascii-byte"},
 	{"locate-from", 'i', "LOCATE($1, $2, $3 + 1)", "locate_from($1, $2, $3 + 1)", "csn", "locate-from"},
 	{"char-length-trimmed", 'i', "CHARACTER_LENGTH(TRIM($1))", "CAST(length(trim($1, ' ')) AS INTEGER)", "s", "trim-blanks"},

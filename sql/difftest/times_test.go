@@ -17,7 +17,7 @@ var timely = []production{
 	{"iso-week", 'b', "EXTRACT(WEEK FROM $1)", "week($1)", "t", ""},
 	{"millennium", 'b', "EXTRACT(MILLENNIUM FROM $1)", "millennium($1)", "D", ""},
 	{"unix-timestamp", 'b', "UNIX_TIMESTAMP(DATE_FORMAT($1, 'yyyy-MM-dd HH:mm:ss'))", "epoch_whole($1)", "t", "epoch-floor"},
-	{"date-ceil-week", 'D', "CEIL($1 TO QUARTER)", "CAST(ceil_to($1, 'quarter', to_months(3)) AS DATE)", "D", "ceil-to"},
+	{"date-ceil-quarter", 'D', "CEIL($1 TO QUARTER)", "CAST(ceil_to($1, 'quarter', to_months(3)) AS DATE)", "D", "ceil-to"},
 	{"timestamp-plus-interval", 't', "($1 + $2)", "", "tI", ""},
 	{"timestamp-minus-interval", 't', "($1 - $2)", "", "tI", ""},
 	{"timestamp-zoned", 't', "CAST(CAST($1 AS TIMESTAMP_LTZ(6)) AS TIMESTAMP(6))", "CAST(CAST($1 AS TIMESTAMPTZ) AS TIMESTAMP)", "t", ""},
@@ -29,5 +29,5 @@ var timely = []production{
 	{"interval-eq", 'o', "($1 = $2)", "", "II", ""},
 	{"interval-lt", 'o', "($1 < $2)", "", "II", ""},
 	{"interval-sum-lt", 'o', "($1 + $2 < $3)", "", "tIt", ""},
-	{"overlaps-days", 'o', "($1 BETWEEN $2 - INTERVAL '1' DAY AND $2 + INTERVAL '1' DAY)", "", "tt", ""},
+	{"within-days", 'o', "($1 BETWEEN $2 - INTERVAL '1' DAY AND $2 + INTERVAL '1' DAY)", "", "tt", ""},
 }
