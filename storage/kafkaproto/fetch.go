@@ -207,10 +207,11 @@ func (f *fetchRequest) collect(c *call) error {
 }
 
 // read takes what there is within the bounds and reports whether the answer need
-// not wait.
+// not wait. When the answer is full the other partitions are not read any more: it
+// has their bounds.
 func (f *fetchRequest) read(c *call) (enough bool, err error) {
 	left := min(f.maxBytes, c.s.opts.MaxFetchBytes)
-	bytes := 0
+	bytes, full := 0, false
 	for i := range f.topics {
 		for j := range f.topics[i].partitions {
 			p := &f.topics[i].partitions[j]
@@ -219,7 +220,9 @@ func (f *fetchRequest) read(c *call) (enough bool, err error) {
 				continue
 			}
 			bound := min(p.maxBytes, left)
-			l, err := c.s.opts.Store.Fetch(context.Background(), topiclog.FetchRequest{Partition: p.id, Offset: p.offset, MaxBytes: max(bound, 1), Isolation: f.isolation})
+			req := topiclog.FetchRequest{Partition: p.id, Offset: p.offset, MaxBytes: max(bound, 1), Isolation: f.isolation,
+				BoundsOnly: full}
+			l, err := c.s.opts.Store.Fetch(context.Background(), req)
 			if err != nil {
 				if p.code = codeOf(err); p.code == codeCorruptMessage || p.code == codeUnknown {
 					c.s.opts.Logger.Error("reading for a client failed", "topic", f.topics[i].name, "partition", p.index, "offset", p.offset, "error", err)
@@ -230,15 +233,18 @@ func (f *fetchRequest) read(c *call) (enough bool, err error) {
 			if l.Bytes > bound && bytes > 0 {
 				// Only the first batch of an answer may pass the bounds. Without the
 				// chunks the lease still tells the partition's bounds.
+				full = full || bound == left
 				l.Release()
 				l.Chunks, l.Bytes, l.Aborted = nil, 0, nil
 			}
 			p.lease = l
 			bytes += l.Bytes
-			left -= l.Bytes
+			if left -= l.Bytes; left <= 0 {
+				full = true
+			}
 		}
 	}
-	return enough || bytes >= f.minBytes || len(f.topics) == 0, nil
+	return enough || full || bytes >= f.minBytes || len(f.topics) == 0, nil
 }
 
 // bytes is the size of what was read.

@@ -29,7 +29,7 @@ func (s *Store) Fetch(ctx context.Context, req FetchRequest) (*Lease, error) {
 		return nil, err
 	}
 	l, err := s.fetch(req)
-	if err != nil || len(l.Chunks) > 0 || req.MaxWait <= 0 {
+	if err != nil || len(l.Chunks) > 0 || req.MaxWait <= 0 || req.BoundsOnly {
 		return l, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, req.MaxWait)
@@ -137,7 +137,7 @@ func (p *partition) lookup(req FetchRequest, offset int64) (*Lease, *segRef, err
 	case damaged:
 		sh.mu.Unlock()
 		return nil, nil, &CorruptError{Topic: p.topic.name, Index: p.index, From: d.From, To: d.To, Detail: d.Detail}
-	case offset >= limit:
+	case offset >= limit || req.BoundsOnly:
 		sh.mu.Unlock()
 		return l, nil, nil
 	}

@@ -174,6 +174,8 @@ type FetchRequest struct {
 	// MaxBytes bounds what is returned; the first batch is returned whole even
 	// if it is larger. 0 means 1 MiB.
 	MaxBytes int
+	// BoundsOnly reads nothing: the lease has only the bounds of the partition.
+	BoundsOnly bool
 	// MaxWait is how long to wait for the first byte; 0 does not wait.
 	MaxWait time.Duration
 	// Isolation says what of transactions is read; by default what is committed.
