@@ -221,7 +221,7 @@ func (f *fetchRequest) read(c *call) (enough bool, err error) {
 			}
 			bound := min(p.maxBytes, left)
 			req := topiclog.FetchRequest{Partition: p.id, Offset: p.offset, MaxBytes: max(bound, 1), Isolation: f.isolation,
-				BoundsOnly: full}
+				BoundsOnly: full || bytes > 0 && bound <= 0}
 			l, err := c.s.opts.Store.Fetch(context.Background(), req)
 			if err != nil {
 				if p.code = codeOf(err); p.code == codeCorruptMessage || p.code == codeUnknown {
@@ -239,9 +239,8 @@ func (f *fetchRequest) read(c *call) (enough bool, err error) {
 			}
 			p.lease = l
 			bytes += l.Bytes
-			if left -= l.Bytes; left <= 0 {
-				full = true
-			}
+			left -= l.Bytes
+			full = full || bytes > 0 && left <= 0
 		}
 	}
 	return enough || full || bytes >= f.minBytes || len(f.topics) == 0, nil

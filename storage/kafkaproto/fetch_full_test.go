@@ -71,6 +71,9 @@ func TestFullAnswerReadsNoMore(t *testing.T) {
 	if n := filled(all); n != partitions || reads < partitions {
 		t.Fatalf("%d partitions with records in %d reads", n, reads)
 	}
+	if got, _ := fetch(0, 1); filled(got) != 1 {
+		t.Errorf("no room at all: %d partitions with records, want the first", filled(got))
+	}
 	size := int32(len(one))
 	for _, x := range []struct {
 		what     string
