@@ -21,6 +21,9 @@ type Options struct {
 	// ExtentBytes cuts extents; a larger single batch is an extent alone.
 	// 0 means DefaultExtentBytes.
 	ExtentBytes int
+	// Extents is about how many there will be, if that is known: their index gets its
+	// memory at once.
+	Extents int
 }
 
 // Validate names the field that is wrong.
@@ -34,6 +37,8 @@ func (o *Options) Validate() error {
 		return fmt.Errorf("segment options: BaseOffset is %d", o.BaseOffset)
 	case o.ExtentBytes < 0:
 		return fmt.Errorf("segment options: ExtentBytes is %d", o.ExtentBytes)
+	case o.Extents < 0:
+		return fmt.Errorf("segment options: Extents is %d", o.Extents)
 	}
 	return nil
 }
@@ -115,6 +120,7 @@ func newWriter(fsys vfs.FS, path string, f vfs.File, o Options) *Writer {
 		o.ExtentBytes = DefaultExtentBytes
 	}
 	w := &Writer{fs: fsys, path: path, opts: o, idSum: idChecksum(o.ID), file: newSharedFile(f)}
+	w.index.extents = make([]Extent, 0, o.Extents)
 	w.live.Store(&Index{})
 	return w
 }

@@ -1,7 +1,6 @@
 package topiclog
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,32 +121,6 @@ func (sh *shard) flushAndWait() error {
 		}
 	}
 	return sh.fenced
-}
-
-// flushPart is what a flush takes of one partition.
-type flushPart struct {
-	p       *partition
-	batches []cached // for the mixed segment
-	seg     segPart
-	// own, if it is not nil, has what comes after batches; behind follows it.
-	own    *sealed
-	behind []cached
-	// limit is the offset behind all of it.
-	limit int64
-}
-
-// bytes is the size of everything in the part.
-func (f *flushPart) bytes() (n int64) {
-	for i := range f.batches {
-		n += int64(f.batches[i].size)
-	}
-	for i := range f.behind {
-		n += int64(f.behind[i].size)
-	}
-	if f.own != nil {
-		n += f.own.ref.bytes
-	}
-	return n
 }
 
 // flush writes one generation of the cache: everything published so far. Order:
@@ -272,87 +245,6 @@ func editsThatFit(edits []manifest.Edit) int {
 	return len(edits)
 }
 
-// takeParts lists what is cached; mu is held.
-func (sh *shard) takeParts() []flushPart {
-	parts := make([]flushPart, 0, len(sh.dirty))
-	for _, p := range sh.dirty {
-		n, from := len(p.recent), 0
-		for from < n && p.recent[from].last < p.start {
-			from++
-		}
-		if from == n || p.dead.Load() {
-			continue
-		}
-		// The list only grows behind n and its elements never change.
-		parts = append(parts, flushPart{p: p, batches: p.recent[from:n:n], seg: segPart{id: p.id}, limit: p.end})
-	}
-	return parts
-}
-
-// sortParts sorts by partition. There may be tens of thousands, so it is their short
-// keys that are sorted.
-func sortParts(parts []flushPart) []flushPart {
-	if slices.IsSortedFunc(parts, func(a, b flushPart) int { return cmp.Compare(a.seg.id, b.seg.id) }) {
-		return parts
-	}
-	keys := make([]uint64, len(parts))
-	for i := range parts {
-		keys[i] = uint64(parts[i].seg.id)<<32 | uint64(i)
-	}
-	slices.Sort(keys)
-	sorted := make([]flushPart, len(parts))
-	for i, k := range keys {
-		sorted[i] = parts[uint32(k)]
-	}
-	return sorted
-}
-
-// takeEpochs makes the edits for the leader epochs that only the journal has; the
-// shard's mutex is held.
-func takeEpochs(parts []flushPart) *epochsEdit {
-	var edits epochsEdit
-	for i := range parts {
-		p := parts[i].p
-		n := len(p.epochs)
-		// The latest one grows with each append.
-		for k := max(n-max(p.newEpochs, 1), 0); k < n && p.epochs[k].Start < p.end; k++ {
-			edits.add(p.id, p.epochs[k].below(p.end))
-		}
-	}
-	return &edits
-}
-
-// settleEpochs says that the manifest has the epochs of the records below an offset;
-// the shard's mutex is held.
-func (p *partition) settleEpochs(limit int64) {
-	p.newEpochs = 0
-	for k := len(p.epochs); k > 0 && p.epochs[k-1].Start >= limit; k-- {
-		p.newEpochs++
-	}
-}
-
-// freshNotes says that the notes of a partition's records below limit go into the
-// manifest with a flush.
-type freshNotes struct {
-	p     *partition
-	limit int64
-}
-
-// takeNotes makes the edits for the notes that only the journal has; mu is held.
-func (sh *shard) takeNotes() ([]manifest.Edit, []freshNotes) {
-	var edits []manifest.Edit
-	var out []freshNotes
-	for _, p := range sh.freshNotes {
-		for key, l := range p.notes {
-			for i := len(l.notes) - l.fresh; i < len(l.notes) && l.notes[i].LastOffset < p.end; i++ {
-				edits = append(edits, noteEdit(p.id, key, &l.notes[i]))
-			}
-		}
-		out = append(out, freshNotes{p, p.end})
-	}
-	return edits, out
-}
-
 // extentBatch is how many bytes of batches go to the segment in one piece.
 const extentBatch = segment.DefaultExtentBytes
 
@@ -360,7 +252,7 @@ const extentBatch = segment.DefaultExtentBytes
 func (sh *shard) writeSegment(parts []flushPart) (*segmentInfo, error) {
 	seg := &segmentInfo{id: sh.s.nextSegment.Add(1) - 1, kind: segment.Mixed, shard: sh.number}
 	seg.path = sh.s.segmentPath(seg.id)
-	w, err := segment.Create(sh.s.segFS, seg.path, segment.Options{Meta: segment.Meta{ID: seg.id, Kind: segment.Mixed, CreatedMs: sh.s.nowMs()}})
+	w, err := segment.Create(sh.s.segFS, seg.path, segment.Options{Meta: segment.Meta{ID: seg.id, Kind: segment.Mixed, CreatedMs: sh.s.nowMs()}, Extents: len(parts)})
 	if err != nil {
 		return nil, err
 	}
@@ -484,18 +376,6 @@ func (sh *shard) insertPart(f *flushPart, seg *segmentInfo) (unused []*segmentIn
 		}
 	}
 	return unused
-}
-
-// settle notes what the manifest has by now; the shard's mutex is held. It goes
-// by offsets: notes may have been trimmed, and others added, since the edits were
-// made.
-func (f *freshNotes) settle() {
-	for _, l := range f.p.notes {
-		l.fresh = 0
-		for k := len(l.notes); k > 0 && l.notes[k-1].LastOffset >= f.limit; k-- {
-			l.fresh++
-		}
-	}
 }
 
 // dropCached forgets everything cached up to the group; mu is held.

@@ -7,6 +7,9 @@
 // ConsumerPerformance for rates and latencies, franz-go for what those have no tool
 // for (ten thousand topics in turn, readers of old records that decode nothing).
 //
+// Scenario many has a third, which shows the server alone (-clients prepared): its
+// requests are encoded before the clock starts, so it costs next to nothing.
+//
 // Scenarios:
 //
 //	throughput  produce, then consume what was produced; MB/s, CPU seconds of the
