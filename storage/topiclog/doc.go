@@ -27,6 +27,7 @@
 //	         CreateTopics(ctx, []TopicSpec) ([]Topic, error)  // one commit, all or none
 //	         DeleteTopic(ctx, name string, force bool) error
 //	         Topic(name string) (Topic, error); TopicByID(UUID) (Topic, error); Topics() []Topic
+//	         Target(name string) (Target, error); TargetByID(UUID) (Target, error)  // views, without a copy
 //	         AlterConfig(ctx, name, set map[string]string, reset []string) (Topic, error)
 //	         AddPartitions(ctx, name string, total int) (Topic, error)
 //	         Append(ctx, AppendRequest) (AppendResult, error)

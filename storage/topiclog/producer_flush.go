@@ -98,7 +98,7 @@ func (sh *shard) settleProducers(t *takenProducers) {
 	for i := range t.states {
 		f := &t.states[i]
 		switch {
-		case f.x.flushed == nil: // forgotten meanwhile
+		case f.x.flushed == nil: // cannot be: only this settles
 		case f.st.lastOffset == f.x.lastOffset:
 			f.x.flushed = nil
 		default:
