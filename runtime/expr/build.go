@@ -212,17 +212,24 @@ func newLogic(op LogicOp, args []Expr) Expr {
 func NewCast(arg Expr, to types.Type, try bool) (Expr, error) {
 	from := arg.Type()
 	to = to.WithNullable(from.Nullable || from.Kind == types.Null || try)
-	if l, ok := arg.(*Literal); ok && l.Value.IsNull(0) && !l.Value.HasErrs() {
-		return Null(to), nil
-	}
-	if from.EqualIgnoringNull(to) {
+	l, constant := arg.(*Literal)
+	null := constant && l.Value.IsNull(0) && !l.Value.HasErrs()
+	switch {
+	case from.EqualIgnoringNull(to):
+		if null {
+			return Null(to), nil
+		}
 		return arg, nil
-	}
-	if fn.Relabels(from, to) {
+	case fn.Relabels(from, to) && !null:
 		return &Cast{Arg: arg, To: to, Try: try}, nil
 	}
+	// A NULL that has a type takes no cast that its type does not have.
+	// Text is the exception, as in Flink: its NULL goes into an ARRAY.
 	k, err := fn.CastKernel(from, to, try)
-	if err != nil {
+	switch {
+	case null && (err == nil || from.IsString() && to.Kind == types.Array):
+		return Null(to), nil
+	case err != nil:
 		return nil, err
 	}
 	return &Cast{Arg: arg, To: to, Try: try, kernel: k}, nil

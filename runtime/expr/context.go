@@ -40,17 +40,22 @@ type state struct {
 	bufs  [][2][]int32 // by node: selections being built
 	pre   [][]batch.ValueError
 	args  [][]*batch.Vec
-	slots []any // by node: scratch of kernels
+	slots []any     // by node: scratch of kernels
+	sites []fn.Site // by node
 	merge []*merge
 	lists [][][]int32 // by node: rows of the branches of a CASE
 }
 
 func newState(p *Program) *state {
 	n := len(p.nodes)
-	return &state{
+	st := &state{
 		done: make([]uint64, n), res: make([]*batch.Vec, n), own: make([]batch.Vec, n),
 		tmp: make([][]batch.Vec, n), sels: make([]batch.Sel, p.scopes), bufs: make([][2][]int32, n),
 		pre: make([][]batch.ValueError, n), args: make([][]*batch.Vec, n), slots: make([]any, n),
-		merge: make([]*merge, n), lists: make([][][]int32, n),
+		sites: make([]fn.Site, n), merge: make([]*merge, n), lists: make([][][]int32, n),
 	}
+	for i := range p.nodes {
+		st.sites[i].Expr = p.nodes[i].e
+	}
+	return st
 }

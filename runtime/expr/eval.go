@@ -183,7 +183,7 @@ func (r run) apply(id int, n *node, nulls fn.NullMode, shallow bool, args []*bat
 		st.bufs[id][0], st.bufs[id][1], st.pre[id] = good, bad, pre
 	}
 	if len(good) > 0 {
-		r.ctx.Call(n.kernel, n.where, &st.slots[id], st.stamp, args, good, out)
+		r.ctx.Call(n.kernel, &st.sites[id], &st.slots[id], st.stamp, args, good, out)
 	}
 	out.PadOffsets()
 	for _, row := range bad {

@@ -1,6 +1,8 @@
 package expr
 
 import (
+	"strings"
+
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/expr/fn"
 	"github.com/millrace/millrace/runtime/types"
@@ -16,7 +18,8 @@ type Expr interface {
 	// calls.
 	String() string
 
-	sealed()
+	// write appends String; it also seals the interface.
+	write(b *strings.Builder)
 }
 
 // Column is a column of the input by ordinal.
@@ -156,19 +159,6 @@ func (e *ArrayOf) Type() types.Type { return e.T }
 
 // Type implements Expr.
 func (e *MapOf) Type() types.Type { return e.T }
-
-func (*Column) sealed()   {}
-func (*Literal) sealed()  {}
-func (*Call) sealed()     {}
-func (*Logic) sealed()    {}
-func (*Case) sealed()     {}
-func (*Coalesce) sealed() {}
-func (*In) sealed()       {}
-func (*Cast) sealed()     {}
-func (*Field) sealed()    {}
-func (*RowOf) sealed()    {}
-func (*ArrayOf) sealed()  {}
-func (*MapOf) sealed()    {}
 
 // Children are the direct operands of e in order of evaluation.
 func Children(e Expr) []Expr {

@@ -5,14 +5,9 @@ import (
 	"strings"
 )
 
-// key is a text that is equal exactly for expressions of equal meaning over
-// one schema: String with columns by ordinal and literals with their types.
-func key(e Expr) string {
-	var b strings.Builder
-	writeKey(&b, e)
-	return b.String()
-}
-
+// writeKey writes what an expression is but for its operands: texts are equal
+// exactly for nodes that mean the same over equal operands and one schema.
+// Columns count by ordinal, literals with their types.
 func writeKey(b *strings.Builder, e Expr) {
 	switch n := e.(type) {
 	case *Column:
@@ -64,12 +59,4 @@ func writeKey(b *strings.Builder, e Expr) {
 		b.WriteString("MAP:")
 		b.WriteString(n.T.String())
 	}
-	b.WriteByte('(')
-	for i, c := range Children(e) {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		writeKey(b, c)
-	}
-	b.WriteByte(')')
 }

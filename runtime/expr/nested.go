@@ -111,7 +111,7 @@ rows:
 		for k := 0; k < len(args); k += 2 {
 			e := args[k].DeepErr(row)
 			if e == nil && args[k].IsNull(row) {
-				e = &batch.ValueError{Code: batch.CodeArgument, Where: n.where, Message: "a map key is NULL"}
+				e = &batch.ValueError{Code: batch.CodeArgument, Where: st.sites[id].Text(), Message: "a map key is NULL"}
 			}
 			if e != nil {
 				c := *e

@@ -2,6 +2,8 @@ package expr
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/expr/fn"
@@ -34,17 +36,16 @@ type node struct {
 	args   []int
 	scopes []int // scope of args[i] where it is lazy, else -1
 	scope  int
-	where  string
 	typ    types.Type
 	kernel fn.Kernel
 }
 
 // Compile prepares expressions over the columns of input.
 func Compile(exprs []Expr, input *batch.Schema, opts Options) (*Program, error) {
-	c := &compiler{p: &Program{input: input}, opts: opts}
+	c := &compiler{p: &Program{input: input}, opts: opts, ids: map[string]int{}, keys: map[Expr]int{}, random: map[Expr]bool{}}
 	root := c.newScope(nil)
 	for _, e := range exprs {
-		root.collect(e)
+		c.collect(root, e)
 	}
 	seen := map[int]bool{}
 	for _, e := range exprs {
@@ -127,6 +128,45 @@ type compiler struct {
 	p      *Program
 	opts   Options
 	scopes int
+	ids    map[string]int // numbers of keys
+	keys   map[Expr]int   // of nodes that were seen
+	random map[Expr]bool  // what perCall said
+}
+
+// key is a number that is equal exactly for expressions of equal meaning over
+// one schema. Operands count by their numbers, so that a deep tree costs no more
+// than its nodes.
+func (c *compiler) key(e Expr) int {
+	if id, ok := c.keys[e]; ok {
+		return id
+	}
+	var b strings.Builder
+	writeKey(&b, e)
+	for _, a := range Children(e) {
+		b.WriteByte(',')
+		b.WriteString(strconv.Itoa(c.key(a)))
+	}
+	id, ok := c.ids[b.String()]
+	if !ok {
+		id = len(c.ids)
+		c.ids[b.String()] = id
+	}
+	c.keys[e] = id
+	return id
+}
+
+// perCall reports whether e gives another value at each evaluation.
+func (c *compiler) perCall(e Expr) bool {
+	if p, ok := c.random[e]; ok {
+		return p
+	}
+	call, is := e.(*Call)
+	p := is && call.Determinism() == fn.PerCall
+	for _, a := range Children(e) {
+		p = c.perCall(a) || p
+	}
+	c.random[e] = p
+	return p
 }
 
 // scope is a set of rows over which nodes are evaluated: the root's is the
@@ -134,22 +174,22 @@ type compiler struct {
 type scope struct {
 	id     int
 	parent *scope
-	eager  map[string]bool // what is evaluated here in any case
-	memo   map[string]int
+	eager  map[int]bool // what is evaluated here in any case
+	memo   map[int]int
 }
 
 func (c *compiler) newScope(parent *scope) *scope {
-	s := &scope{id: c.scopes, parent: parent, eager: map[string]bool{}, memo: map[string]int{}}
+	s := &scope{id: c.scopes, parent: parent, eager: map[int]bool{}, memo: map[int]int{}}
 	c.scopes++
 	return s
 }
 
 // collect notes what evaluating e in s always evaluates.
-func (s *scope) collect(e Expr) {
-	s.eager[key(e)] = true
+func (c *compiler) collect(s *scope, e Expr) {
+	s.eager[c.key(e)] = true
 	for i, a := range Children(e) {
 		if i == 0 || !lazy(e) {
-			s.collect(a)
+			c.collect(s, a)
 		}
 	}
 }
@@ -164,8 +204,8 @@ func lazy(e Expr) bool {
 }
 
 func (c *compiler) compile(e Expr, s *scope) int {
-	k := key(e)
-	if !c.opts.NoSharing && DeterminismOf(e) != fn.PerCall {
+	k := c.key(e)
+	if !c.opts.NoSharing && !c.perCall(e) {
 		// The outermost scope that evaluates e anyway: its result holds for
 		// every narrower one.
 		for a := s; a != nil; a = a.parent {
@@ -177,12 +217,12 @@ func (c *compiler) compile(e Expr, s *scope) int {
 			return id
 		}
 	}
-	n := node{e: e, scope: s.id, typ: e.Type(), where: e.String()}
+	n := node{e: e, scope: s.id, typ: e.Type()}
 	for i, a := range Children(e) {
 		sc, id := s, -1
 		if i > 0 && lazy(e) {
 			sc = c.newScope(s)
-			sc.collect(a)
+			c.collect(sc, a)
 			id = sc.id
 		}
 		n.args = append(n.args, c.compile(a, sc))

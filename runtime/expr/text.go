@@ -8,6 +8,14 @@ import (
 	"github.com/millrace/millrace/runtime/types"
 )
 
+// text is what String gives; nodes write into one buffer, so that the text of a
+// deep expression costs what it is long.
+func text(e Expr) string {
+	var b strings.Builder
+	e.write(&b)
+	return b.String()
+}
+
 // String implements Expr.
 func (e *Column) String() string {
 	for i, r := range e.Name {
@@ -21,8 +29,12 @@ func (e *Column) String() string {
 	return e.Name
 }
 
+func (e *Column) write(b *strings.Builder) { b.WriteString(e.String()) }
+
 // String implements Expr.
 func (e *Literal) String() string { return literalText(e.Value) }
+
+func (e *Literal) write(b *strings.Builder) { b.WriteString(e.String()) }
 
 func literalText(v *batch.Vec) string {
 	t := v.Type
@@ -50,174 +62,216 @@ func literalText(v *batch.Vec) string {
 }
 
 // String implements Expr.
-func (e *Call) String() string {
+func (e *Call) String() string { return text(e) }
+
+func (e *Call) write(b *strings.Builder) {
 	f, a := e.Fn, e.Args
 	switch {
 	case f.Infix && len(a) == 2:
-		return operand(a[0]) + " " + f.Name + " " + operand(a[1])
+		put(b, group{a[0]}, " ", f.Name, " ", group{a[1]})
 	case f.Postfix && len(a) == 1:
-		return operand(a[0]) + " " + f.Name
+		put(b, group{a[0]}, " ", f.Name)
 	case f.Syntax != nil && strings.HasPrefix(f.Syntax[0], "CURRENT_"), f.Name == "LOCALTIME", f.Name == "LOCALTIMESTAMP":
-		return f.Name
+		b.WriteString(f.Name)
+	case e.keywordText(b):
+	default:
+		put(b, f.Name, "(", a, ")")
 	}
-	if s, ok := e.keywordText(); ok {
-		return s
-	}
-	return f.Name + "(" + join(a) + ")"
 }
 
-// keywordText spells the functions that SQL writes with keywords.
-func (e *Call) keywordText() (string, bool) {
-	a := e.Args
-	word := func(i int) string { return strings.Trim(a[i].String(), "'") }
-	switch e.Fn.Name {
-	case "ITEM":
-		return operand(a[0]) + "[" + a[1].String() + "]", true
-	case "NOT":
-		return "NOT " + operand(a[0]), true
-	case "NEGATE":
-		return "-" + operand(a[0]), true
-	case "LIKE":
-		return operand(a[0]) + " LIKE " + operand(a[1]) + " ESCAPE " + a[2].String(), true
-	case "IS JSON":
-		return operand(a[0]) + " IS JSON " + word(1), true
-	case "POSITION":
-		return "POSITION(" + a[0].String() + " IN " + a[1].String() + ")", true
-	case "EXTRACT":
-		return "EXTRACT(" + word(0) + " FROM " + a[1].String() + ")", true
-	case "TIMESTAMPADD", "TIMESTAMPDIFF":
-		return e.Fn.Name + "(" + word(0) + ", " + join(a[1:]) + ")", true
-	case "FLOOR", "CEIL":
-		if len(a) == 2 {
-			return e.Fn.Name + "(" + a[0].String() + " TO " + word(1) + ")", true
-		}
-	case "JSON_VALUE":
-		return e.jsonText(2, 3, 4, 5), len(a) > 2
-	case "JSON_QUERY":
-		s := e.Fn.Name + "(" + join(a[:2])
-		if len(a) > 2 && word(2) == "WITHOUT" {
-			s += " WITHOUT ARRAY WRAPPER"
-		} else if len(a) > 2 {
-			s += " WITH " + word(2) + " ARRAY WRAPPER"
-		}
-		if len(a) > 3 {
-			s += " " + word(3) + " ON EMPTY"
-		}
-		if len(a) > 4 {
-			s += " " + word(4) + " ON ERROR"
-		}
-		return s + ")", len(a) > 2
-	case "JSON_EXISTS":
-		if len(a) > 2 {
-			return e.Fn.Name + "(" + join(a[:2]) + " " + word(2) + " ON ERROR)", true
+// group is an operand of an operator, in parentheses where it is an operator
+// itself.
+type group struct{ e Expr }
+
+// put writes strings, expressions, operands and lists of expressions.
+func put(b *strings.Builder, parts ...any) {
+	for _, p := range parts {
+		switch p := p.(type) {
+		case string:
+			b.WriteString(p)
+		case Expr:
+			p.write(b)
+		case []Expr:
+			for i, e := range p {
+				if i > 0 {
+					b.WriteString(", ")
+				}
+				e.write(b)
+			}
+		case group:
+			operand(b, p.e)
 		}
 	}
-	return "", false
 }
 
-// jsonText spells the clauses of JSON_VALUE by the places of their arguments.
-func (e *Call) jsonText(empty, emptyDefault, failed, failedDefault int) string {
-	a := e.Args
-	s := e.Fn.Name + "(" + join(a[:2])
-	clause := func(how, def int, when string) {
-		if how >= len(a) {
-			return
-		}
-		w := strings.Trim(a[how].String(), "'")
-		if w == "DEFAULT" && def < len(a) {
-			w += " " + a[def].String()
-		}
-		s += " " + w + " ON " + when
-	}
-	clause(empty, emptyDefault, "EMPTY")
-	clause(failed, failedDefault, "ERROR")
-	return s + ")"
-}
-
-// operand is the text of an operand of an operator, in parentheses where it
-// is an operator itself.
-func operand(e Expr) string {
+func operand(b *strings.Builder, e Expr) {
+	bracket := false
 	switch e := e.(type) {
 	case *Logic, *In:
-		return "(" + e.String() + ")"
+		bracket = true
 	case *Call:
-		if e.Fn.Infix || e.Fn.Postfix || e.Fn.Name == "NOT" || e.Fn.Name == "NEGATE" {
-			return "(" + e.String() + ")"
-		}
+		bracket = e.Fn.Infix || e.Fn.Postfix || e.Fn.Name == "NOT" || e.Fn.Name == "NEGATE"
 	}
-	return e.String()
+	if bracket {
+		put(b, "(", e, ")")
+		return
+	}
+	e.write(b)
 }
 
-func join(args []Expr) string {
-	var b strings.Builder
-	for i, a := range args {
+// word is argument i, which is a keyword as a string literal.
+func (e *Call) word(i int) string { return strings.Trim(e.Args[i].String(), "'") }
+
+// keywordText spells the functions that SQL writes with keywords; false if it
+// wrote nothing.
+func (e *Call) keywordText(b *strings.Builder) bool {
+	a, name := e.Args, e.Fn.Name
+	switch {
+	case name == "ITEM":
+		put(b, group{a[0]}, "[", a[1], "]")
+	case name == "NOT":
+		put(b, "NOT ", group{a[0]})
+	case name == "NEGATE":
+		put(b, "-", group{a[0]})
+	case name == "LIKE", name == "SIMILAR TO":
+		put(b, group{a[0]}, " ", name, " ", group{a[1]}, " ESCAPE ", a[2])
+	case name == "IS JSON":
+		put(b, group{a[0]}, " IS JSON ", e.word(1))
+	case name == "POSITION":
+		put(b, "POSITION(", a[0], " IN ", a[1], ")")
+	case name == "EXTRACT":
+		put(b, "EXTRACT(", e.word(0), " FROM ", a[1], ")")
+	case name == "TIMESTAMPADD", name == "TIMESTAMPDIFF":
+		put(b, name, "(", e.word(0), ", ", a[1:], ")")
+	case (name == "FLOOR" || name == "CEIL") && len(a) == 2:
+		put(b, name, "(", a[0], " TO ", e.word(1), ")")
+	case strings.HasPrefix(name, "JSON_") && len(a) > 2:
+		return e.jsonText(b)
+	default:
+		return false
+	}
+	return true
+}
+
+// jsonText spells the clauses of the functions with a path, by the places of
+// their arguments.
+func (e *Call) jsonText(b *strings.Builder) bool {
+	a, name := e.Args, e.Fn.Name
+	switch name {
+	case "JSON_VALUE":
+		put(b, name, "(", a[:2])
+		for _, c := range []struct {
+			how  int
+			when string
+		}{{2, "EMPTY"}, {4, "ERROR"}} {
+			if c.how >= len(a) {
+				continue
+			}
+			w := e.word(c.how)
+			put(b, " ", w)
+			if w == "DEFAULT" && c.how+1 < len(a) {
+				put(b, " ", a[c.how+1])
+			}
+			put(b, " ON ", c.when)
+		}
+		put(b, ")")
+	case "JSON_QUERY":
+		put(b, name, "(", a[:2])
+		if w := e.word(2); w == "WITHOUT" {
+			put(b, " WITHOUT ARRAY WRAPPER")
+		} else {
+			put(b, " WITH ", w, " ARRAY WRAPPER")
+		}
+		if len(a) > 3 {
+			put(b, " ", e.word(3), " ON EMPTY")
+		}
+		if len(a) > 4 {
+			put(b, " ", e.word(4), " ON ERROR")
+		}
+		put(b, ")")
+	case "JSON_EXISTS":
+		put(b, name, "(", a[:2], " ", e.word(2), " ON ERROR)")
+	default:
+		return false
+	}
+	return true
+}
+
+// String implements Expr.
+func (e *Logic) String() string { return text(e) }
+
+func (e *Logic) write(b *strings.Builder) {
+	for i, a := range e.Args {
+		if i > 0 {
+			put(b, [...]string{" AND ", " OR "}[e.Op])
+		}
+		operand(b, a)
+	}
+}
+
+// String implements Expr.
+func (e *Case) String() string { return text(e) }
+
+func (e *Case) write(b *strings.Builder) {
+	b.WriteString("CASE")
+	for i := range e.Conds {
+		put(b, " WHEN ", e.Conds[i], " THEN ", e.Thens[i])
+	}
+	if e.Else != nil {
+		put(b, " ELSE ", e.Else)
+	}
+	b.WriteString(" END")
+}
+
+// String implements Expr.
+func (e *Coalesce) String() string { return text(e) }
+
+func (e *Coalesce) write(b *strings.Builder) { put(b, "COALESCE(", e.Args, ")") }
+
+// String implements Expr.
+func (e *In) String() string { return text(e) }
+
+func (e *In) write(b *strings.Builder) {
+	put(b, group{e.Arg}, " IN (")
+	for i, l := range e.List {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(a.String())
+		l.write(b)
 	}
-	return b.String()
+	b.WriteByte(')')
 }
 
 // String implements Expr.
-func (e *Logic) String() string {
-	op := " AND "
-	if e.Op == Or {
-		op = " OR "
-	}
-	parts := make([]string, len(e.Args))
-	for i, a := range e.Args {
-		parts[i] = operand(a)
-	}
-	return strings.Join(parts, op)
-}
+func (e *Cast) String() string { return text(e) }
 
-// String implements Expr.
-func (e *Case) String() string {
-	var b strings.Builder
-	b.WriteString("CASE")
-	for i := range e.Conds {
-		fmt.Fprintf(&b, " WHEN %s THEN %s", e.Conds[i], e.Thens[i])
-	}
-	if e.Else != nil {
-		fmt.Fprintf(&b, " ELSE %s", e.Else)
-	}
-	b.WriteString(" END")
-	return b.String()
-}
-
-// String implements Expr.
-func (e *Coalesce) String() string { return "COALESCE(" + join(e.Args) + ")" }
-
-// String implements Expr.
-func (e *In) String() string {
-	parts := make([]string, len(e.List))
-	for i, l := range e.List {
-		parts[i] = l.String()
-	}
-	return operand(e.Arg) + " IN (" + strings.Join(parts, ", ") + ")"
-}
-
-// String implements Expr.
-func (e *Cast) String() string {
-	name := "CAST"
+func (e *Cast) write(b *strings.Builder) {
+	name := "CAST("
 	if e.Try {
-		name = "TRY_CAST"
+		name = "TRY_CAST("
 	}
-	return fmt.Sprintf("%s(%s AS %s)", name, e.Arg, e.To.WithNullable(true))
+	put(b, name, e.Arg, " AS ", e.To.WithNullable(true).String(), ")")
 }
 
 // String implements Expr.
-func (e *Field) String() string {
+func (e *Field) String() string { return text(e) }
+
+func (e *Field) write(b *strings.Builder) {
 	c := Column{Name: e.Arg.Type().Fields[e.Index].Name, Index: e.Index}
-	return operand(e.Arg) + "." + c.String()
+	put(b, group{e.Arg}, ".", c.String())
 }
 
 // String implements Expr.
-func (e *RowOf) String() string { return "ROW(" + join(e.Args) + ")" }
+func (e *RowOf) String() string { return text(e) }
+
+func (e *RowOf) write(b *strings.Builder) { put(b, "ROW(", e.Args, ")") }
 
 // String implements Expr.
-func (e *ArrayOf) String() string { return "ARRAY[" + join(e.Args) + "]" }
+func (e *ArrayOf) String() string { return text(e) }
+
+func (e *ArrayOf) write(b *strings.Builder) { put(b, "ARRAY[", e.Args, "]") }
 
 // String implements Expr.
-func (e *MapOf) String() string { return "MAP[" + join(Children(e)) + "]" }
+func (e *MapOf) String() string { return text(e) }
+
+func (e *MapOf) write(b *strings.Builder) { put(b, "MAP[", Children(e), "]") }

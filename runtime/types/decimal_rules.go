@@ -164,11 +164,11 @@ func commonNumeric(a, b Type) Type {
 		return b
 	}
 	approx := func(t Type) bool { return t.Kind == Float || t.Kind == Double }
+	single := func(t Type) bool { return t.Kind == Float || t.IsInteger() }
 	switch {
-	case a.Kind == Float && b.Kind == Float:
-		return NewFloat()
+	case single(a) && single(b):
+		return NewFloat() // as in Flink, although FLOAT holds no more than 24 bits of an integer
 	case approx(a) || approx(b):
-		// FLOAT with an exact number: FLOAT cannot hold it, DOUBLE can better.
 		return NewDouble()
 	}
 	x, _ := AsDecimal(a)

@@ -188,7 +188,7 @@ func TestResultTypes(t *testing.T) {
 		a, b Type
 		want string
 	}{
-		{NewInt(), NewBigInt(), "BIGINT"}, {dec(5, 2), NewInt(), "DECIMAL(12, 2)"}, {NewFloat(), NewInt(), "DOUBLE"}, {NewChar(3), NewString(), "STRING"},
+		{NewInt(), NewBigInt(), "BIGINT"}, {dec(5, 2), NewInt(), "DECIMAL(12, 2)"}, {NewFloat(), NewInt(), "FLOAT"}, {NewFloat(), dec(5, 2), "DOUBLE"}, {NewFloat(), NewDouble(), "DOUBLE"}, {NewChar(3), NewString(), "STRING"},
 		{NewChar(3), NewChar(5), "VARCHAR(5)"}, {NewTimestamp(3), NewTimestampLTZ(6), "TIMESTAMP_LTZ(6)"}, {NewDate(), NewTimestamp(3), "TIMESTAMP(3)"},
 		{Simple(Null), NewInt(), "INT"}, {NewArray(NewInt()), NewArray(NewBigInt()), "ARRAY<BIGINT>"},
 	} {

@@ -6,9 +6,11 @@ import (
 )
 
 // TimePattern is a compiled Java date pattern (java.time.DateTimeFormatter),
-// in English: letters y u M L d D E a H k K h m s S Q, 'quoted text',
-// optional parts in [ ]. Letters for week-based years and for zones are
-// refused: a TIMESTAMP has no zone, and weeks depend on a locale.
+// in English: letters G y u M L d D E e c w W F a H k K h m s S Q, 'quoted text',
+// optional parts in [ ]. Weeks begin on Sunday, and the first of a year is the
+// one with 1 January, as in the United States. Letters for zones are refused, as
+// a TIMESTAMP has none, and Y, the week's year, which is nearly always a mistake
+// for y.
 //
 // It is immutable.
 type TimePattern struct {
@@ -121,16 +123,23 @@ func checkField(c byte, n, at int) error {
 	switch c {
 	case 'y', 'u', 'S':
 		limit = 9
-	case 'M', 'L', 'E':
+	case 'G':
+		limit = 5
+	case 'M', 'L', 'E', 'e':
 		limit = 4
-	case 'd', 'H', 'k', 'K', 'h', 'm', 's', 'Q':
+	case 'c':
+		if n == 2 {
+			return &PatternError{Offset: at, Msg: `"cc" has no meaning; write c or ccc`}
+		}
+		limit = 4
+	case 'd', 'H', 'k', 'K', 'h', 'm', 's', 'Q', 'w':
 		limit = 2
 	case 'D':
 		limit = 3
-	case 'a':
+	case 'a', 'W', 'F':
 		limit = 1
-	case 'Y', 'w', 'W', 'e', 'c':
-		return &PatternError{Offset: at, Msg: fmt.Sprintf("%q is a week-based field; use y, M and d", strings.Repeat(string(c), n))}
+	case 'Y':
+		return &PatternError{Offset: at, Msg: fmt.Sprintf("%q is the year of the week; use y", strings.Repeat(string(c), n))}
 	case 'z', 'Z', 'X', 'x', 'V', 'O':
 		return &PatternError{Offset: at, Msg: fmt.Sprintf("%q is a time zone, which the value does not have", strings.Repeat(string(c), n))}
 	default:
@@ -153,6 +162,25 @@ var dayNames = [...]string{"Monday", "Tuesday", "Wednesday", "Thursday", "Friday
 // isoWeekday is 1 (Monday) to 7.
 func isoWeekday(days int64) int { return int(FloorMod(days+3, 7)) + 1 }
 
+// sundayWeekday is 1 (Sunday) to 7.
+func sundayWeekday(days int64) int { return int(FloorMod(days+4, 7)) + 1 }
+
+// sundayWeeks counts the weeks, from Sunday, that day n of a month or year lies
+// in or behind; 1 for the first.
+func sundayWeeks(days int64, n int) int {
+	first := sundayWeekday(days - int64(n) + 1)
+	return (n+first-2)/7 + 1
+}
+
+// weekOfYear counts from the week with 1 January, which is the first of its year
+// also in its days of December.
+func weekOfYear(c *Civil) int {
+	if days := DaysFromCivil(c.Year+1, 1, 1); c.Days > days-int64(sundayWeekday(days)) {
+		return 1
+	}
+	return sundayWeeks(c.Days, fieldOf('D', c))
+}
+
 // Append writes a wall clock time; c.Days must be set.
 func (p *TimePattern) Append(dst []byte, c *Civil) []byte { return appendItems(dst, p.items, c) }
 
@@ -171,6 +199,10 @@ func appendItems(dst []byte, items []patternItem, c *Civil) []byte {
 		case 'E':
 			w := isoWeekday(c.Days) - 1
 			dst = appendName(dst, 0, max(it.count, 3), dayNames[:], w)
+		case 'e', 'c':
+			dst = appendName(dst, sundayWeekday(c.Days), it.count, dayNames[:], isoWeekday(c.Days)-1)
+		case 'G':
+			dst = appendEra(dst, c.Year, it.count)
 		case 'a':
 			if c.Hour < 12 {
 				dst = append(dst, "AM"...)
@@ -201,6 +233,21 @@ func appendPatternYear(dst []byte, y int64, it *patternItem) []byte {
 		dst = append(dst, '+') // as Java marks a year wider than its pattern
 	}
 	return appendPadded(dst, uint64(y), it.count)
+}
+
+// appendEra writes AD or BC, the whole words or one letter, by the count.
+func appendEra(dst []byte, year int64, count int) []byte {
+	short, long := "AD", "Anno Domini"
+	if year <= 0 {
+		short, long = "BC", "Before Christ"
+	}
+	switch count {
+	case 4:
+		return append(dst, long...)
+	case 5:
+		return append(dst, short[0])
+	}
+	return append(dst, short...)
 }
 
 func appendName(dst []byte, n, count int, names []string, i int) []byte {
@@ -239,6 +286,14 @@ func fieldOf(letter byte, c *Civil) int {
 		return c.Second
 	case 'Q':
 		return (c.Month-1)/3 + 1
+	case 'e':
+		return sundayWeekday(c.Days)
+	case 'w':
+		return weekOfYear(c)
+	case 'W':
+		return sundayWeeks(c.Days, c.Day)
+	case 'F':
+		return (c.Day-1)%7 + 1
 	}
 	return 0
 }
@@ -248,14 +303,19 @@ type parsed struct {
 	year                                           int64
 	month, day, doy, hour, hour12, minute, sec, pm int
 	nanos                                          int
-	hasYear                                        bool
+	hasYear, bc                                    bool
+	// checks are fields that the date must have; it does not come from them.
+	checks [4]int
 }
+
+// checkedFields are the letters of parsed.checks.
+const checkedFields = "ewWF"
 
 // Parse reads a whole text; absent fields are those of 1970-01-01 00:00:00.
 // With lenient, a field of two letters also takes one digit where no digit
 // field follows directly, as java.text.SimpleDateFormat does.
 func (p *TimePattern) Parse(s string, lenient bool) (Civil, error) {
-	f := parsed{month: -1, day: -1, doy: -1, hour: -1, hour12: -1, minute: -1, sec: -1, pm: -1}
+	f := parsed{month: -1, day: -1, doy: -1, hour: -1, hour12: -1, minute: -1, sec: -1, pm: -1, checks: [4]int{-1, -1, -1, -1}}
 	rest, ok := f.items(p.items, s, lenient)
 	if !ok || rest != "" {
 		return Civil{}, ErrTimeSyntax
@@ -294,8 +354,10 @@ func isDigitField(it *patternItem) bool {
 	switch it.letter {
 	case 0, '[', 'E', 'a':
 		return false
-	case 'M', 'L':
+	case 'M', 'L', 'e', 'c':
 		return it.count <= 2
+	case 'G':
+		return false
 	}
 	return true
 }
@@ -307,6 +369,12 @@ func (f *parsed) field(it *patternItem, s string, lenient, adjacent bool) (strin
 	case it.letter == 'E':
 		var ignored int
 		return parseName(s, dayNames[:], it.count <= 3, &ignored, 0)
+	case (it.letter == 'e' || it.letter == 'c') && it.count > 2:
+		rest, ok := parseName(s, dayNames[:], it.count == 3, &f.checks[0], 1)
+		f.checks[0] = f.checks[0]%7 + 1 // from Sunday
+		return rest, ok
+	case it.letter == 'G':
+		return f.era(s, it.count)
 	case it.letter == 'a':
 		if len(s) < 2 || (s[0] != 'A' && s[0] != 'P') || s[1] != 'M' {
 			return s, false
@@ -397,7 +465,22 @@ func (f *parsed) set(it *patternItem, n int64) {
 		f.minute = x
 	case 's':
 		f.sec = x
+	case 'e', 'c':
+		f.checks[0] = x
+	case 'w', 'W', 'F':
+		f.checks[strings.IndexByte(checkedFields, it.letter)] = x
 	}
+}
+
+// era reads AD or BC as appendEra writes them.
+func (f *parsed) era(s string, count int) (string, bool) {
+	for year := int64(0); year <= 1; year++ {
+		if rest, ok := strings.CutPrefix(s, string(appendEra(nil, year, count))); ok {
+			f.bc = year == 0
+			return rest, true
+		}
+	}
+	return s, false
 }
 
 func (f *parsed) civil() (Civil, error) {
@@ -411,6 +494,9 @@ func (f *parsed) civil() (Civil, error) {
 		Second: or(f.sec, 0), Nanos: f.nanos}
 	if f.hasYear {
 		c.Year = f.year
+	}
+	if f.bc {
+		c.Year = 1 - c.Year
 	}
 	if f.hour < 0 && f.hour12 >= 0 {
 		c.Hour = f.hour12
@@ -429,6 +515,11 @@ func (f *parsed) civil() (Civil, error) {
 		return c, ErrTimeField
 	}
 	c.Days = DaysFromCivil(c.Year, c.Month, c.Day)
+	for i, n := range f.checks {
+		if n >= 0 && n != fieldOf(checkedFields[i], &c) {
+			return c, ErrTimeField
+		}
+	}
 	return c, nil
 }
 

@@ -138,6 +138,19 @@ func (z *Zone) ToInstant(local, units int64) int64 {
 	return local - before*units
 }
 
+// ToLaterInstant is ToInstant but for an overlap, in which the later of the two
+// instants counts, as java.text.SimpleDateFormat has it.
+func (z *Zone) ToLaterInstant(local, units int64) int64 {
+	x := z.ToInstant(local, units)
+	// Behind an overlap the offset is smaller, and the same wall clock comes again.
+	sec := FloorDiv(x, units)
+	before, after := z.OffsetAt(sec), z.OffsetAt(sec+86400)
+	if again := x + (before-after)*units; before > after && z.OffsetAt(FloorDiv(again, units)) == after {
+		return again
+	}
+	return x
+}
+
 // FloorDiv is a / b rounded to minus infinity, b > 0.
 func FloorDiv(a, b int64) int64 {
 	q := a / b

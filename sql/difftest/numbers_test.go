@@ -86,7 +86,7 @@ var mixed = []production{
 	{"mixed-eq-double", 'o', "($1 = $2)", "", "di", ""},
 	{"mixed-distinct-from", 'o', "($1 IS DISTINCT FROM $2)", "", "mi", ""},
 	{"mixed-in-decimal", 'o', "($1 IN ($2, $3))", "", "mim", ""},
-	{"mixed-date-timestamp", 'o', "($1 < $2)", "", "Dt", ""},
+	{"mixed-date-timestamp", 'o', "(CAST($1 AS TIMESTAMP(6)) < $2)", "($1 < $2)", "Dt", ""},
 	{"mixed-timestamps", 'o', "(CAST($1 AS TIMESTAMP(3)) <= $2)", "(date_trunc('millisecond', $1) <= $2)", "tt", "fractions-cut"},
 	{"mixed-array", 'A', "ARRAY[$1, $2]", "[CAST($1 AS INTEGER), $2]", "hi", ""},
 }

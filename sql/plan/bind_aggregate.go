@@ -92,9 +92,9 @@ func (eb *exprBinder) aggregateTypes(ac *aggCall, agg *fn.Aggregate, args []expr
 		if ac.call.Bound.Return.Kind != arg.Kind {
 			ac.col.Narrow = &arg
 		}
-	case "AVG":
-		eb.b.Diags.Add(diag.Infof(diag.CodeIntegerAverage, c.Span(), "AVG of %s is %s: fractions are cut off", arg, ac.call.Bound.Return.WithNullable(true)).
-			WithHelp("AVG(CAST(x AS DOUBLE)) keeps them"))
+	case "AVG", "VAR_POP", "VAR_SAMP", "STDDEV_POP", "STDDEV_SAMP":
+		eb.b.Diags.Add(diag.Infof(diag.CodeIntegerAverage, c.Span(), "%s of %s is %s: fractions are cut off", agg.Name, arg, ac.call.Bound.Return.WithNullable(true)).
+			WithHelp("%s(CAST(x AS DOUBLE)) keeps them", agg.Name))
 	}
 }
 

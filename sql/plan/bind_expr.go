@@ -263,6 +263,9 @@ func (eb *exprBinder) unary(e *syntax.Unary) expr.Expr {
 }
 
 func (eb *exprBinder) binary(e *syntax.Binary) expr.Expr {
+	if e.Op == syntax.OpOverlaps {
+		return eb.overlaps(e)
+	}
 	if e.Op != syntax.OpAnd && e.Op != syntax.OpOr {
 		if l, r, ok := rowPair(e); ok {
 			return eb.rowsEqual(e, l, r)
@@ -399,10 +402,6 @@ func (eb *exprBinder) in(e *syntax.In) expr.Expr {
 func (eb *exprBinder) like(e *syntax.LikeExpr) expr.Expr {
 	name := "LIKE"
 	if e.Kind == syntax.SimilarTo {
-		if _, ok := eb.b.Functions.Lookup("SIMILAR TO"); !ok {
-			eb.b.notYet(e.Span(), "SIMILAR TO").WithHelp("REGEXP(x, pattern) searches for a regular expression")
-			return nil
-		}
 		name = "SIMILAR TO"
 	}
 	asts := []syntax.Expr{e.Expr, e.Pattern}

@@ -169,6 +169,7 @@ const (
 	OpMul
 	OpDiv
 	OpMod
+	OpOverlaps // of two periods, each a RowExpr of its ends
 )
 
 // Binary is left op right.

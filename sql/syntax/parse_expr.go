@@ -81,6 +81,8 @@ func (p *parser) infix(left Expr, prec int) Expr {
 		return p.binary(left, OpOr, precOr)
 	case t.isWord("AND") && prec <= precAnd:
 		return p.binary(left, OpAnd, precAnd)
+	case t.isWord("OVERLAPS") && prec <= precCompare:
+		return p.binary(left, OpOverlaps, precCompare)
 	case t.isWord("IS"):
 		return p.isExpr(left, prec)
 	case prec > precLike:

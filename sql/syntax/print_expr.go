@@ -30,12 +30,12 @@ func precOf(e Expr) int {
 var binaryPrec = [...]int{
 	OpOr: precOr, OpAnd: precAnd, OpEq: precCompare, OpNe: precCompare, OpLt: precCompare, OpLe: precCompare,
 	OpGt: precCompare, OpGe: precCompare, OpAdd: precAdd, OpSub: precAdd, OpConcat: precMul, OpMul: precMul,
-	OpDiv: precMul, OpMod: precMul,
+	OpDiv: precMul, OpMod: precMul, OpOverlaps: precCompare,
 }
 
 var binarySigns = [...]string{
 	OpOr: "OR", OpAnd: "AND", OpEq: "=", OpNe: "<>", OpLt: "<", OpLe: "<=", OpGt: ">", OpGe: ">=", OpAdd: "+",
-	OpSub: "-", OpConcat: "||", OpMul: "*", OpDiv: "/", OpMod: "%",
+	OpSub: "-", OpConcat: "||", OpMul: "*", OpDiv: "/", OpMod: "%", OpOverlaps: "OVERLAPS",
 }
 
 // String spells the operator.

@@ -18,7 +18,7 @@ func variances() []*Aggregate {
 			doc = what + " of the values that are not NULL, computed exactly and rounded once; NULL if there are fewer than two."
 		}
 		return &Aggregate{Name: name, Syntax: []string{name + "([DISTINCT] x)"}, Examples: ex,
-			Doc:  doc + " FLOAT and DOUBLE keep their type; CAST other numbers to DOUBLE.",
+			Doc:  doc + " Types are those of AVG: a DECIMAL gets at least 6 digits behind its point, integers stay integers, cut towards zero; CAST them to DOUBLE where that matters.",
 			Bind: bindVariance(name, sample, root)}
 	}
 	eight := []string{"2", "4", "4", "4", "NULL", "5", "5", "7", "9"}
@@ -38,12 +38,22 @@ func bindVariance(name string, sample, root bool) func([]Arg, AggOptions) (Bound
 			return BoundAggregate{}, err
 		}
 		t := args[0].Type
-		if t.Kind != types.Float && t.Kind != types.Double {
-			return BoundAggregate{}, argErrf(0, "%s takes FLOAT or DOUBLE, not %s: CAST(x AS DOUBLE)", name, t.WithNullable(true))
+		if err := want(name, args, 0, "a number", isNumeric); err != nil {
+			return BoundAggregate{}, err
+		}
+		if t.Kind == types.Null {
+			t = tDouble
 		}
 		ret := t.WithNullable(true)
 		b := BoundAggregate{Params: []types.Type{t}, Return: ret,
 			New: func() Accumulator { return &varianceAcc{ret: ret, sample: sample, root: root} }}
+		if t.Kind != types.Float && t.Kind != types.Double {
+			if t.Kind == types.Decimal {
+				b.Return = types.AvgDecimal(t).WithNullable(true)
+			}
+			ret = b.Return
+			b.New = func() Accumulator { return &exactVarianceAcc{arg: t, ret: ret, sample: sample, root: root} }
+		}
 		if o.Distinct {
 			b = distinct(b, false)
 		}

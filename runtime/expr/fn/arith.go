@@ -15,8 +15,8 @@ func arithmetic() []*Function {
 			Example{"TIMESTAMP '2024-02-29 12:00:00' + INTERVAL '1' DAY", "2024-03-01 12:00:00"}),
 		arithOp('-', "Difference. Overflow of an integer or DECIMAL is an error. Also date or timestamp minus interval.",
 			Example{"1 - 2", "-1"}, Example{"1.10 - 2.5", "-1.40"}, Example{"DATE '2024-03-01' - INTERVAL '1' DAY", "2024-02-29"}),
-		arithOp('*', "Product. Overflow of an integer or DECIMAL is an error.",
-			Example{"3 * 4", "12"}, Example{"1.5 * 1.5", "2.25"}),
+		arithOp('*', "Product. Overflow of an integer or DECIMAL is an error. Also interval times integer.",
+			Example{"3 * 4", "12"}, Example{"1.5 * 1.5", "2.25"}, Example{"DATE '2024-02-28' + INTERVAL '1' DAY * 2", "2024-03-01"}),
 		arithOp('/', "Quotient. Of integers it is cut towards zero. x / 0 is an error, but for FLOAT and DOUBLE.",
 			Example{"7 / 2", "3"}, Example{"-7 / 2", "-3"}, Example{"1.0 / 3", "0.333333333333"},
 			Example{"1 / 0", "error:division_by_zero"}, Example{"CAST(1 AS DOUBLE) / 0", "Infinity"}),
@@ -397,8 +397,27 @@ func bindInterval(op byte, args []Arg) (Bound, bool) {
 			return Bound{Params: params, Return: ret, Kernel: intArith[int32](op)}, true
 		}
 		return Bound{Params: params, Return: ret, Kernel: intArith[int64](op)}, true
+	case op == '*' && iv(a) && isInteger(b), op == '*' && isInteger(a) && iv(b):
+		if iv(b) {
+			ret = b.WithNullable(ret.Nullable)
+		}
+		return Bound{Params: params, Return: ret, Kernel: scaleInterval}, true
 	}
 	return Bound{}, false
+}
+
+// scaleInterval multiplies an interval, which is either argument, by an integer.
+func scaleInterval(ctx *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
+	lo, hi := intRange(physicalInt(out.Type))
+	for _, i := range sel {
+		x, y := args[0].Int64(int(i)), args[1].Int64(int(i))
+		z, ok := mulInt(x, y)
+		if !ok || z < lo || z > hi {
+			ctx.Fail(out, i, batch.CodeOverflow, "%s * %s is out of range of %s", args[0].Text(int(i)), args[1].Text(int(i)), out.Type.WithNullable(true))
+			continue
+		}
+		out.SetInt64(int(i), z)
+	}
 }
 
 // addInterval moves a date, time or timestamp. Months count on the wall clock

@@ -108,10 +108,22 @@ func comparable2(name string, args []Arg) (types.Type, []types.Type, error) {
 	if !ok {
 		return t, nil, argErrf(-1, "%s cannot compare %s with %s; CAST one of them", name, a.Type.WithNullable(true), b.Type.WithNullable(true))
 	}
-	if t.Kind == types.Null {
+	switch {
+	case t.Kind == types.Null:
 		t = tBool
+	case t.Kind == types.Float && a.Type.Kind != b.Type.Kind:
+		// DOUBLE tells integers apart that are one FLOAT.
+		t = tDouble
+	case isDateAndTimestamp(a.Type, b.Type):
+		return t, nil, argErrf(-1, "%s cannot compare %s with %s; CAST one of them", name, a.Type.WithNullable(true), b.Type.WithNullable(true))
 	}
 	return t, []types.Type{t, t}, nil
+}
+
+// isDateAndTimestamp finds the pair that has a common type and yet is not
+// compared: whether a day means its midnight or all of it is for the query to say.
+func isDateAndTimestamp(a, b types.Type) bool {
+	return a.Kind == types.Date && b.IsTimestamp() || a.IsTimestamp() && b.Kind == types.Date
 }
 
 func isTemporal(t types.Type) bool {

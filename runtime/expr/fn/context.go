@@ -22,7 +22,7 @@ type Context struct {
 	// gave NULL because their text has no image.
 	ParseNulls int64
 
-	where   string
+	site    *Site
 	scratch *any
 	stamp   uint64
 	evals   uint64
@@ -42,7 +42,7 @@ func NewContext(zone *types.Zone, seed uint64) *Context {
 
 // Fail records an error value for a row of out; rows must come ascending.
 func (c *Context) Fail(out *batch.Vec, row int32, code batch.Code, format string, args ...any) {
-	out.SetErr(int(row), code, c.where, fmt.Sprintf(format, args...))
+	out.SetErr(int(row), code, c.Where(), fmt.Sprintf(format, args...))
 }
 
 // Slot is memory of type T that is kept for the call being evaluated; the first
@@ -57,7 +57,28 @@ func Slot[T any](c *Context) *T {
 }
 
 // Where is the text of the expression being evaluated.
-func (c *Context) Where() string { return c.where }
+func (c *Context) Where() string {
+	if c.site == nil {
+		return ""
+	}
+	return c.site.Text()
+}
+
+// Site is a place that calls a kernel; it belongs to one goroutine.
+type Site struct {
+	// Expr is the call. Its text, which errors name, is made when the first one
+	// does: that of a deep tree is long, at each of its nodes.
+	Expr fmt.Stringer
+	text string
+}
+
+// Text is that of the expression.
+func (s *Site) Text() string {
+	if s.text == "" {
+		s.text = s.Expr.String()
+	}
+	return s.text
+}
 
 // All is the selection of rows 0..n-1; valid until the next call with a
 // larger n and not to be written.
@@ -75,19 +96,19 @@ func (c *Context) NextEval() uint64 {
 	return c.evals
 }
 
-// Call runs a kernel with the context of its call site. where is the text for
-// errors, scratch a slot that is kept between calls of that site, stamp the
+// Call runs a kernel with the context of its call site. Errors name site,
+// scratch is a slot that is kept between calls of that site, stamp the
 // number of the evaluation, during which argument memory does not change. It
 // is for runtime/expr.
-func (c *Context) Call(k Kernel, where string, scratch *any, stamp uint64,
+func (c *Context) Call(k Kernel, site *Site, scratch *any, stamp uint64,
 	args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
-	w, s := c.where, c.scratch
+	w, s := c.site, c.scratch
 	if stamp != c.stamp {
 		c.jsonAt = 0
 	}
-	c.where, c.scratch, c.stamp = where, scratch, stamp
+	c.site, c.scratch, c.stamp = site, scratch, stamp
 	k(c, args, sel, out)
-	c.where, c.scratch = w, s
+	c.site, c.scratch = w, s
 }
 
 // Cut shortens a value for a message to 64 bytes, on a rune boundary.

@@ -34,7 +34,7 @@ func jsonFunctions() []*Function {
 	return []*Function{
 		jv,
 		f("JSON_QUERY", []string{"JSON_QUERY(s, path [WITHOUT | WITH [CONDITIONAL | UNCONDITIONAL] ARRAY WRAPPER] [... ON EMPTY] [... ON ERROR])"},
-			"The object or array at a path of a JSON text, as compact JSON text. A scalar is an error without a wrapper. Empty and error give NULL unless clauses say otherwise.",
+			"The object or array at a path of a JSON text, as compact JSON text. A path with * selects the array of all it finds. A scalar is an error without a wrapper. Empty and error give NULL unless clauses say otherwise.",
 			bindJSONQuery, Example{`JSON_QUERY('{"a": {"b": [1, 2]}}', '$.a')`, `{"b":[1,2]}`}, Example{`JSON_QUERY('{"a": 1}', '$.a')`, "NULL"},
 			Example{`JSON_QUERY('{"a": 1}', '$.a', 'CONDITIONAL', 'NULL', 'NULL')`, "[1]"}),
 		f("JSON_EXISTS", []string{"JSON_EXISTS(s, path [TRUE | FALSE | UNKNOWN | ERROR ON ERROR])"}, "TRUE if the path selects something of a JSON text, other than null. No JSON text gives FALSE unless ON ERROR says otherwise.",
@@ -49,6 +49,9 @@ func jsonFunctions() []*Function {
 type jsonAccess struct {
 	path  *jsonPath // nil: from argument 1, row by row
 	found []int32
+	// many says that the last row's path has a *, so that it selects an array of
+	// what it found, be it none or one.
+	many bool
 }
 
 func bindPath(name string, args []Arg) (*jsonPath, error) {
@@ -82,6 +85,7 @@ func (a *jsonAccess) row(ctx *Context, docs *jsonCache, args []*batch.Vec, i int
 			return nil, jsonFailed
 		}
 	}
+	a.many = p.wildcard()
 	root, ok := docs.root(i)
 	if !ok {
 		return nil, jsonError
@@ -89,9 +93,9 @@ func (a *jsonAccess) row(ctx *Context, docs *jsonCache, args []*batch.Vec, i int
 	found, missing := p.find(a.found[:0], docs, text(args[0], i), root)
 	a.found = found
 	switch {
-	case missing && !p.wildcard():
+	case missing && !a.many:
 		return nil, jsonError
-	case len(found) == 0:
+	case len(found) == 0 && (missing || !a.many):
 		return nil, jsonEmpty
 	}
 	return found, jsonOK
@@ -140,14 +144,13 @@ func bindJSONValue(args []Arg) (Bound, error) {
 			}
 			found, st := acc.row(ctx, docs, args, i, out)
 			if st == jsonOK {
-				n := &docs.nodes[found[0]]
 				switch {
-				case len(found) > 1 || n.kind >= jsonArray:
+				case acc.many || docs.nodes[found[0]].kind >= jsonArray:
 					st = jsonError
-				case n.kind == jsonNull:
+				case docs.nodes[found[0]].kind == jsonNull:
 					st = jsonEmpty
 				default:
-					putScalar(out, i, n, text(args[0], i))
+					putScalar(out, i, &docs.nodes[found[0]], text(args[0], i))
 				}
 			}
 			switch st {
@@ -213,9 +216,9 @@ func bindJSONQuery(args []Arg) (Bound, error) {
 		docs := ctx.jsonDocs(args[0])
 		for _, i := range sel {
 			found, st := acc.row(ctx, docs, args, i, out)
-			if st == jsonOK && !putQuery(out, i, docs, found, wrapper, text(args[0], i)) {
+			if st == jsonOK && !putQuery(out, i, docs, found, acc.many, wrapper, text(args[0], i)) {
 				st = jsonError
-				if len(found) == 1 && docs.nodes[found[0]].kind == jsonNull {
+				if docs.nodes[found[0]].kind == jsonNull {
 					st = jsonEmpty
 				}
 			}
@@ -241,17 +244,22 @@ func bindJSONQuery(args []Arg) (Bound, error) {
 	return b, nil
 }
 
-// putQuery writes the selected values; false if a scalar lacks its wrapper.
-func putQuery(out *batch.Vec, i int32, docs *jsonCache, found []int32, wrapper string, s []byte) bool {
-	wrap := wrapper == "UNCONDITIONAL"
-	if len(found) > 1 || docs.nodes[found[0]].kind < jsonArray {
-		if wrapper == "WITHOUT" {
-			return false
-		}
-		wrap = true
+// putQuery writes the selected values; false for null, and if a scalar lacks its
+// wrapper.
+func putQuery(out *batch.Vec, i int32, docs *jsonCache, found []int32, many bool, wrapper string, s []byte) bool {
+	if !many && docs.nodes[found[0]].kind == jsonNull {
+		return false
 	}
+	scalar := !many && docs.nodes[found[0]].kind < jsonArray
+	if scalar && wrapper == "WITHOUT" {
+		return false
+	}
+	wrap := wrapper == "UNCONDITIONAL" || scalar
 	out.BeginBytes(int(i))
 	if wrap {
+		out.Data = append(out.Data, '[')
+	}
+	if many {
 		out.Data = append(out.Data, '[')
 	}
 	for k, f := range found {
@@ -260,6 +268,9 @@ func putQuery(out *batch.Vec, i int32, docs *jsonCache, found []int32, wrapper s
 		}
 		n := &docs.nodes[f]
 		out.Data = appendCompact(out.Data, s[n.start:n.end])
+	}
+	if many {
+		out.Data = append(out.Data, ']')
 	}
 	if wrap {
 		out.Data = append(out.Data, ']')
@@ -287,7 +298,7 @@ func bindJSONExists(args []Arg) (Bound, error) {
 		docs := ctx.jsonDocs(args[0])
 		for _, i := range sel {
 			found, st := acc.row(ctx, docs, args, i, out)
-			if st == jsonOK && len(found) == 1 && docs.nodes[found[0]].kind == jsonNull {
+			if st == jsonOK && !acc.many && docs.nodes[found[0]].kind == jsonNull {
 				continue
 			}
 			switch {

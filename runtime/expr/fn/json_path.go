@@ -111,7 +111,7 @@ func (p *jsonPath) bracketStep(s string) (string, error) {
 }
 
 // find appends the nodes that the path selects. missing reports that a step
-// of a strict path had nothing to go to.
+// of a strict path before any * had nothing to go to.
 func (p *jsonPath) find(dst []int32, j *jsonCache, s []byte, root int32) (found []int32, missing bool) {
 	return p.walk(dst, j, s, root, p.steps)
 }
@@ -132,15 +132,13 @@ func (p *jsonPath) walk(dst []int32, j *jsonCache, s []byte, at int32, steps []j
 			}
 		default:
 			if n.kind != jsonArray && n.kind != jsonObject {
-				return dst, !p.lax
+				return dst, false
 			}
-			missing := false
+			// Those that lack what follows are left out, also by a strict path.
 			for e := n.child; e != 0; e = j.nodes[e].next {
-				var m bool
-				dst, m = p.walk(dst, j, s, e, steps[k+1:])
-				missing = missing || m
+				dst, _ = p.walk(dst, j, s, e, steps[k+1:])
 			}
-			return dst, missing
+			return dst, false
 		}
 		if at == 0 {
 			return dst, !p.lax

@@ -1,6 +1,8 @@
 package fn
 
 import (
+	"slices"
+
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/types"
 )
@@ -158,9 +160,28 @@ func conditionals() []*Function {
 				if err := count("IN", args, 2, -1); err != nil {
 					return Bound{}, err
 				}
-				return bindSame("IN", args, func(types.Type) types.Type { return tBool.WithNullable(anyNullable(args)) })
+				return bindIn(args)
 			}},
 	}
+}
+
+// bindIn brings all arguments to one type, but for what "=" does not compare.
+func bindIn(args []Arg) (Bound, error) {
+	b, err := bindSame("IN", args, func(types.Type) types.Type { return tBool.WithNullable(anyNullable(args)) })
+	if err != nil {
+		return b, err
+	}
+	for i := 1; i < len(args); i++ {
+		if isDateAndTimestamp(args[0].Type, args[i].Type) {
+			return b, argErrf(i, "IN cannot compare %s with %s; CAST one of them", args[0].Type.WithNullable(true), args[i].Type.WithNullable(true))
+		}
+	}
+	if b.Params[0].Kind == types.Float && slices.ContainsFunc(args, func(a Arg) bool { return a.Type.IsInteger() }) {
+		for i := range b.Params {
+			b.Params[i] = tDouble // see comparable2
+		}
+	}
+	return b, nil
 }
 
 // bindSame brings all arguments to one type.

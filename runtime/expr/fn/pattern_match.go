@@ -17,7 +17,7 @@ func patternFunctions() []*Function {
 		bindLike, Example{"'abc' LIKE 'a%'", "TRUE"}, Example{"LIKE('a_c', 'a\\_c')", "FALSE"}, Example{"LIKE('abc', 'a\\_c')", "FALSE"}, Example{"LIKE('10%', '10!%', '!')", "TRUE"}, Example{"'日本' LIKE '_本'", "TRUE"})
 	like.Infix, like.Category = true, CatComparison
 	return []*Function{
-		like,
+		like, similarTo(),
 		str("REGEXP", "REGEXP(s, pattern)", "TRUE if a part of s matches the RE2 pattern; FALSE for an empty pattern.", bindRegexp("REGEXP", tBool.NotNull(), 2, 2, regexpFind),
 			Example{"REGEXP('abc', 'b.')", "TRUE"}, Example{"REGEXP('abc', '^b')", "FALSE"}),
 		str("REGEXP_EXTRACT", "REGEXP_EXTRACT(s, pattern [, group])", "The part of s that matches the RE2 pattern, or a group of it (0, the whole, when left out); NULL if nothing matches.",

@@ -19,7 +19,7 @@ func moreStrings() []*Function {
 		bindElt, Example{"ELT(2, 'a', 'b')", "b"}, Example{"ELT(3, 'a', 'b')", "NULL"})
 	elt.Nulls = NullCalled
 	return []*Function{
-		overlay, elt,
+		overlay, elt, translate(),
 		affix("STARTSWITH", "starts", bytes.HasPrefix, Example{"STARTSWITH('hello', 'he')", "TRUE"}, Example{"STARTSWITH('hello', '')", "TRUE"}),
 		affix("ENDSWITH", "ends", bytes.HasSuffix, Example{"ENDSWITH('hello', 'lo')", "TRUE"}, Example{"ENDSWITH('hello', 'he')", "FALSE"}),
 		trimFn("BTRIM", "both ends", true, true, Example{"BTRIM('  a b ')", "a b"}, Example{"BTRIM('xxaxx', 'x')", "a"}),

@@ -2,6 +2,7 @@ package fn
 
 import (
 	"bytes"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -52,7 +53,7 @@ func stringFunctions() []*Function {
 			Example{"CONCAT('AA', 'BB', 'CC')", "AABBCC"}, Example{"CONCAT('a', NULL, 'b')", "NULL"}),
 		concatWS, charLength,
 		str("UPPER", "UPPER(s)", "Upper case, also of letters outside ASCII.", fixed("UPPER", notNullString, 0, each(upper), pString), Example{"UPPER('aé1')", "AÉ1"}),
-		str("LOWER", "LOWER(s)", "Lower case, also of letters outside ASCII.", fixed("LOWER", notNullString, 0, each(lower), pString), Example{"LOWER('AÉ1')", "aé1"}),
+		str("LOWER", "LOWER(s)", "Lower case, also of letters outside ASCII; Σ at the end of a word becomes ς.", fixed("LOWER", notNullString, 0, each(lower), pString), Example{"LOWER('AÉ1')", "aé1"}),
 		str("INITCAP", "INITCAP(s)", "Each word with a capital first letter and the rest in lower case; words are letters and digits.",
 			fixed("INITCAP", notNullString, 0, each(initcap), pString), Example{"INITCAP('hello wORLD-x')", "Hello World-X"}),
 		trimFn("TRIM", "both ends", true, true, Example{"TRIM('  a b ')", "a b"}, Example{"TRIM('xxaxx', 'x')", "a"}),
@@ -176,12 +177,43 @@ func lower(dst, s []byte) []byte {
 		}
 		return dst
 	}
-	for len(s) > 0 {
-		r, n := utf8.DecodeRune(s)
-		dst = utf8.AppendRune(dst, unicode.ToLower(r))
-		s = s[n:]
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRune(s[i:])
+		switch r {
+		case 'Σ':
+			r = sigma(s[:i], s[i+n:])
+		case 'İ':
+			dst, r = append(dst, 'i'), 0x307 // its dot stays
+		default:
+			r = unicode.ToLower(r)
+		}
+		dst = utf8.AppendRune(dst, r)
+		i += n
 	}
 	return dst
+}
+
+// sigma is the lower case of Σ between two texts: final behind a cased letter
+// with none that follows. What belongs to a word without a case of its own, as
+// an apostrophe does, is passed over.
+func sigma(before, after []byte) rune {
+	cased := func(s []byte, decode func([]byte) (rune, int), rest func([]byte, int) []byte) bool {
+		for len(s) > 0 {
+			r, n := decode(s)
+			s = rest(s, n)
+			switch {
+			case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf, unicode.Lm, unicode.Sk), strings.ContainsRune("'.:··՟״‘’․‧︓﹒﹕＇．：", r):
+			default:
+				return unicode.In(r, unicode.Lu, unicode.Ll, unicode.Lt, unicode.Other_Lowercase, unicode.Other_Uppercase)
+			}
+		}
+		return false
+	}
+	if cased(before, utf8.DecodeLastRune, func(s []byte, n int) []byte { return s[:len(s)-n] }) &&
+		!cased(after, utf8.DecodeRune, func(s []byte, n int) []byte { return s[n:] }) {
+		return 'ς'
+	}
+	return 'σ'
 }
 
 func initcap(dst, s []byte) []byte {

@@ -1,6 +1,7 @@
 package fn
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"strings"
@@ -19,7 +20,7 @@ func temporal(name string, syntax []string, doc string, bind func([]Arg) (Bound,
 func temporalFunctions() []*Function {
 	fs := []*Function{
 		temporal("DATE_FORMAT", []string{"DATE_FORMAT(t, pattern)"},
-			"Text of a date, timestamp (TIMESTAMP_LTZ in the session zone) or of a string in the form yyyy-MM-dd HH:mm:ss, by a Java pattern.",
+			"Text of a date, timestamp (TIMESTAMP_LTZ in the session zone) or of a string in the form yyyy-MM-dd HH:mm:ss, by a Java pattern in English; weeks begin on Sunday.",
 			bindDateFormat, Example{"DATE_FORMAT(TIMESTAMP '2024-05-01 08:09:10', 'yyyy-MM-dd HH')", "2024-05-01 08"},
 			Example{"DATE_FORMAT('2024-05-01 08:09:10', 'yyyyMMdd')", "20240501"}),
 		temporal("TO_DATE", []string{"TO_DATE(s [, pattern])"}, "DATE of a text, yyyy-MM-dd when no pattern is given; NULL if it is none.",
@@ -27,22 +28,22 @@ func temporalFunctions() []*Function {
 		temporal("TO_TIMESTAMP", []string{"TO_TIMESTAMP(s [, pattern])"}, "TIMESTAMP(3) of a text, yyyy-MM-dd HH:mm:ss when no pattern is given, further fraction digits cut; NULL if it is none.",
 			bindParse("TO_TIMESTAMP", tTimestamp3, false), Example{"TO_TIMESTAMP('2024-05-01 08:09:10')", "2024-05-01 08:09:10.000"}, Example{"TO_TIMESTAMP('20240501', 'yyyyMMdd')", "2024-05-01 00:00:00.000"}, Example{"TO_TIMESTAMP('x')", "NULL"}),
 		temporal("TO_TIMESTAMP_LTZ", []string{"TO_TIMESTAMP_LTZ(n [, 0 | 3])", "TO_TIMESTAMP_LTZ(s [, pattern [, zone]])"},
-			"TIMESTAMP_LTZ(3) of seconds (0) or milliseconds (3, also when left out) since 1970 UTC, or of a text in a zone (UTC when left out).",
+			"TIMESTAMP_LTZ(3) of seconds (0) or milliseconds (3, also when left out) since 1970 UTC, whose fraction is kept, or of a text in a zone (UTC when left out).",
 			bindToLTZ, Example{"TO_TIMESTAMP_LTZ(1714521600, 0)", "2024-05-01 00:00:00.000"}, Example{"TO_TIMESTAMP_LTZ(1714521600, 3)", "1970-01-20 20:15:21.600"},
 			Example{"TO_TIMESTAMP_LTZ('2024-05-01 08:00:00', 'yyyy-MM-dd HH:mm:ss', 'Asia/Shanghai')", "2024-05-01 00:00:00.000"}),
 		temporal("FROM_UNIXTIME", []string{"FROM_UNIXTIME(seconds [, pattern])"}, "Text in the session zone of seconds since 1970 UTC, yyyy-MM-dd HH:mm:ss when no pattern is given.",
 			bindFromUnix, Example{"FROM_UNIXTIME(44)", "1970-01-01 00:00:44"}, Example{"FROM_UNIXTIME(1714521600, 'yyyyMMdd')", "20240501"}),
 		temporal("UNIX_TIMESTAMP", []string{"UNIX_TIMESTAMP()", "UNIX_TIMESTAMP(s [, pattern])"},
-			"Seconds since 1970 UTC, of now or of a text in the session zone, yyyy-MM-dd HH:mm:ss when no pattern is given; NULL if the text is none.",
+			"Seconds since 1970 UTC, of now or of a text in the session zone, yyyy-MM-dd HH:mm:ss when no pattern is given; NULL if the text is none. An hour that the zone has twice is the later one.",
 			bindUnixTimestamp, Example{"UNIX_TIMESTAMP('1970-01-01 00:00:44')", "44"}, Example{"UNIX_TIMESTAMP('bad')", "NULL"}, Example{"UNIX_TIMESTAMP()", "1714566896"}),
-		temporal("EXTRACT", []string{"EXTRACT(unit FROM t)"}, "A field of a date, time or timestamp (TIMESTAMP_LTZ in the session zone): EPOCH MILLENNIUM CENTURY DECADE YEAR ISOYEAR QUARTER MONTH WEEK (ISO) DAY DOY DOW (Sunday = 1) ISODOW HOUR MINUTE SECOND, and the fraction of the second as MILLISECOND MICROSECOND NANOSECOND.",
+		temporal("EXTRACT", []string{"EXTRACT(unit FROM t)"}, "A field of a date, time or timestamp (TIMESTAMP_LTZ in the session zone): EPOCH MILLENNIUM CENTURY DECADE YEAR ISOYEAR QUARTER MONTH WEEK (ISO) DAY DOY DOW (Sunday = 1) ISODOW HOUR MINUTE SECOND, and the fraction of the second as MILLISECOND MICROSECOND NANOSECOND. Of an interval, with its sign: YEAR QUARTER MONTH, or DAY HOUR MINUTE SECOND MILLISECOND.",
 			bindExtract, Example{"EXTRACT('YEAR', DATE '2024-05-01')", "2024"}, Example{"EXTRACT('DOW', DATE '2024-05-05')", "1"}, Example{"EXTRACT('EPOCH', TIMESTAMP '1970-01-02 00:00:00')", "86400"},
-			Example{"EXTRACT('MILLISECOND', TIMESTAMP '2024-05-01 08:09:10.120')", "120"}),
+			Example{"EXTRACT('MILLISECOND', TIMESTAMP '2024-05-01 08:09:10.120')", "120"}, Example{"EXTRACT('HOUR', INTERVAL '28' HOUR)", "4"}),
 		temporal("TIMESTAMPADD", []string{"TIMESTAMPADD(unit, n, t)"}, "t moved by n units; months and years cap the day at the month's end.", bindTimestampAdd,
 			Example{"TIMESTAMPADD('DAY', 1, DATE '2024-02-28')", "2024-02-29"}, Example{"TIMESTAMPADD('MONTH', 1, TIMESTAMP '2024-01-31 10:00:00')", "2024-02-29 10:00:00"}),
 		temporal("TIMESTAMPDIFF", []string{"TIMESTAMPDIFF(unit, a, b)"}, "Number of whole units from a to b, negative if b is earlier. From a day that the later month does not have, its last day is a whole month.", bindTimestampDiff,
 			Example{"TIMESTAMPDIFF('DAY', TIMESTAMP '2003-01-02 10:00:00', TIMESTAMP '2003-01-03 10:00:00')", "1"}, Example{"TIMESTAMPDIFF('MONTH', DATE '2024-01-31', DATE '2024-02-29')", "1"}),
-		temporal("CONVERT_TZ", []string{"CONVERT_TZ(s, from, to)"}, "A time yyyy-MM-dd HH:mm:ss of one zone as that of another; NULL if the text is none.", fixed("CONVERT_TZ", tString, 0, convertTZ, pString, pString, pString),
+		temporal("CONVERT_TZ", []string{"CONVERT_TZ(s, from, to)"}, "A time yyyy-MM-dd HH:mm:ss of one zone as that of another; NULL if the text is none. An hour that the zone has twice is the later one.", fixed("CONVERT_TZ", tString, 0, convertTZ, pString, pString, pString),
 			Example{"CONVERT_TZ('1970-01-01 00:00:00', 'UTC', 'America/Los_Angeles')", "1969-12-31 16:00:00"}),
 	}
 	for _, f := range []struct {
@@ -214,7 +215,7 @@ func wallClock(ctx *Context, a *batch.Vec, i int32, t types.Type) (local, units 
 	case t.Kind == types.Date:
 		return a.Int64(int(i)) * types.SecondsPerDay, 1, true
 	case t.IsString():
-		c, err := types.ParseTimestamp(text(a, i))
+		c, err := parseClock(text(a, i))
 		if err != nil {
 			return 0, 1, false
 		}
@@ -227,6 +228,16 @@ func wallClock(ctx *Context, a *batch.Vec, i int32, t types.Type) (local, units 
 		x = ctx.Zone.ToLocal(x, units)
 	}
 	return x, units, true
+}
+
+// parseClock reads yyyy-M-d H:m:s with a fraction that may be left out; unlike
+// in a cast, a time must be there, and its seconds.
+func parseClock(s []byte) (types.Civil, error) {
+	c, err := types.ParseTimestamp(s)
+	if err == nil && bytes.Count(s, []byte(":")) < 2 {
+		err = types.ErrTimeSyntax
+	}
+	return c, err
 }
 
 // bindParse is TO_DATE and TO_TIMESTAMP: text that is none gives NULL.
@@ -302,6 +313,10 @@ func bindToLTZ(args []Arg) (Bound, error) {
 	params := []types.Type{numericParam(args[0].Type)}
 	if len(args) > 1 {
 		n, ok := args[1].Int()
+		if null := args[1].Const != nil && args[1].Const.IsNull(0) && (isInteger(args[1].Type) || args[1].Type.Kind == types.Null); null && len(args) == 2 {
+			// Of no precision there is no value; the kernel sees no row.
+			return Bound{Params: append(params, tInt), Return: ret, Kernel: func(*Context, []*batch.Vec, batch.Sel, *batch.Vec) {}}, nil
+		}
 		if !ok || n != 0 && n != 3 || len(args) > 2 {
 			return Bound{}, argErrf(1, "the precision of %s must be 0 (seconds) or 3 (milliseconds)", name)
 		}
@@ -468,12 +483,17 @@ func bindUnixTimestamp(args []Arg) (Bound, error) {
 	b.Kernel = func(ctx *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
 		ps := patternsOf(ctx, p)
 		for _, i := range sel {
+			if !withPattern && bytes.Count(text(args[0], i), []byte(":")) < 2 {
+				ctx.ParseNulls++
+				out.NullRow(int(i))
+				continue
+			}
 			c, ok := parseWith(ctx, ps, withPattern, args, i, out, true)
 			if !ok {
 				continue
 			}
 			sec := types.DaysFromCivil(c.Year, c.Month, c.Day)*types.SecondsPerDay + int64(c.Hour*3600+c.Minute*60+c.Second)
-			out.I64[i] = ctx.Zone.ToInstant(sec, 1)
+			out.I64[i] = ctx.Zone.ToLaterInstant(sec, 1)
 		}
 	}
 	return b, nil
@@ -482,7 +502,7 @@ func bindUnixTimestamp(args []Arg) (Bound, error) {
 func convertTZ(ctx *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
 	zones := zoneCache{}
 	for _, i := range sel {
-		c, err := types.ParseTimestamp(text(args[0], i))
+		c, err := parseClock(text(args[0], i))
 		from, to := zones.of(string(text(args[1], i))), zones.of(string(text(args[2], i)))
 		if from == nil || to == nil {
 			name := text(args[1], i)
@@ -498,7 +518,7 @@ func convertTZ(ctx *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
 			continue
 		}
 		sec := types.DaysFromCivil(c.Year, c.Month, c.Day)*types.SecondsPerDay + int64(c.Hour*3600+c.Minute*60+c.Second)
-		local := to.ToLocal(from.ToInstant(sec, 1), 1)
+		local := to.ToLocal(from.ToLaterInstant(sec, 1), 1)
 		out.BeginBytes(int(i))
 		out.Data = types.AppendTimestamp(out.Data, local*1_000_000, types.NewTimestamp(0), ' ')
 		out.EndBytes()

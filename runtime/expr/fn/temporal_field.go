@@ -20,10 +20,13 @@ func bindExtract(args []Arg) (Bound, error) {
 
 // bindField takes a field of argument at.
 func bindField(name string, args []Arg, at int, u unit) (Bound, error) {
+	t := args[at].Type
+	if name == "EXTRACT" && (t.Kind == types.IntervalDaySecond || t.Kind == types.IntervalYearMonth) {
+		return bindIntervalField(args, at, u)
+	}
 	if err := want(name, args, at, "a date, time or timestamp", isTemporal); err != nil {
 		return Bound{}, err
 	}
-	t := args[at].Type
 	if t.Kind == types.Null {
 		t = tTimestamp3
 	}
@@ -61,6 +64,50 @@ func bindField(name string, args []Arg, at int, u unit) (Bound, error) {
 		}
 	}
 	return Bound{Params: params, Return: tBigInt.WithNullable(anyNullable(args[at : at+1])), Kernel: k}, nil
+}
+
+// bindIntervalField takes a field of an interval; all fields have its sign.
+func bindIntervalField(args []Arg, at int, u unit) (Bound, error) {
+	t := args[at].Type
+	per, limit := int64(0), int64(math.MaxInt64) // how many make one of u, and u the next
+	if t.Kind == types.IntervalYearMonth {
+		switch u {
+		case unitYear:
+			per = 12
+		case unitMonth:
+			per, limit = 1, 12
+		case unitQuarter:
+			per = 3
+		}
+	} else {
+		switch u {
+		case unitDay:
+			per = types.MillisPerDay
+		case unitHour:
+			per, limit = 3_600_000, 24
+		case unitMinute:
+			per, limit = 60_000, 60
+		case unitSecond:
+			per, limit = 1000, 60
+		case unitMillisecond:
+			per, limit = 1, 1000
+		}
+	}
+	if per == 0 {
+		return Bound{}, argErrf(at, "%s has no such field", t.WithNullable(true))
+	}
+	k := func(_ *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
+		for _, i := range sel {
+			x := args[at].Int64(int(i))
+			if u == unitQuarter {
+				out.I64[i] = (x%12-1)/3 + 1 // counted from 1, as that of a date
+				continue
+			}
+			out.I64[i] = x / per % limit
+		}
+	}
+	params := []types.Type{args[0].Type, t}
+	return Bound{Params: params, Return: tBigInt.WithNullable(t.Nullable), Kernel: k}, nil
 }
 
 // fractionField is the fraction of the second of a TIME or timestamp in
@@ -154,7 +201,7 @@ func bindTimestampAdd(args []Arg) (Bound, error) {
 	case t.Kind == types.Null:
 		t = tTimestamp3
 	case t.Kind == types.Date && u < unitDay:
-		t = tTimestamp3 // a date has no room for the time
+		t = types.NewTimestamp(6) // a date has no room for the time
 	}
 	months, factor := unitStep(u)
 	k := func(ctx *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {

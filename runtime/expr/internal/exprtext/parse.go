@@ -151,7 +151,7 @@ func (p *parser) call(name string, args ...expr.Expr) expr.Expr {
 }
 
 var precedence = map[string]int{"OR": 1, "AND": 2, "=": 4, "<>": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4,
-	"IS": 4, "LIKE": 4, "||": 5, "+": 6, "-": 6, "*": 7, "/": 7, "%": 7}
+	"IS": 4, "LIKE": 4, "SIMILAR": 4, "||": 5, "+": 6, "-": 6, "*": 7, "/": 7, "%": 7}
 
 func (p *parser) expr(min int) expr.Expr {
 	var e expr.Expr
@@ -190,6 +190,15 @@ func (p *parser) expr(min int) expr.Expr {
 				continue
 			}
 			e = p.call(name, e)
+			continue
+		}
+		if op == "SIMILAR" {
+			p.want("TO")
+			args := []expr.Expr{e, p.expr(prec)}
+			if p.accept("ESCAPE") {
+				args = append(args, p.expr(prec))
+			}
+			e = p.call("SIMILAR TO", args...)
 			continue
 		}
 		e = p.call(op, e, p.expr(prec))
