@@ -113,8 +113,25 @@ func (e *Engine) attempt(ctx context.Context, j *graph.Job, o RunOptions, job co
 
 func (e *Engine) outcome(w *lanetest.World, failing map[string]bool) (*Outcome, error) {
 	out := &Outcome{}
+	type place struct {
+		table, topic connector.UUID
+		partition    int32
+		offset       int64
+		row          int32
+	}
+	seen := map[place]bool{}
 	for _, d := range w.Dead() {
-		rows := max(len(d.Rows), 1)
+		// Written again after a crash, a letter is the same one.
+		rows := 0
+		for _, row := range append(slices.Clone(d.Rows), -1)[:max(len(d.Rows), 1)] {
+			if p := (place{d.Table, d.TopicID, d.Partition, d.Offset, row}); !seen[p] {
+				seen[p] = true
+				rows++
+			}
+		}
+		if rows == 0 {
+			continue
+		}
 		if d.Reason == batch.CodeLate {
 			out.Late += rows
 			continue
