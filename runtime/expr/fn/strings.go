@@ -2,8 +2,6 @@ package fn
 
 import (
 	"bytes"
-	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/millrace/millrace/runtime/batch"
@@ -135,105 +133,6 @@ func charLength(_ *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
 	}
 }
 
-func ascii(s []byte) bool {
-	for _, c := range s {
-		if c >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
-}
-
-func upper(dst, s []byte) []byte {
-	if ascii(s) {
-		for _, c := range s {
-			if c >= 'a' && c <= 'z' {
-				c -= 'a' - 'A'
-			}
-			dst = append(dst, c)
-		}
-		return dst
-	}
-	for len(s) > 0 {
-		r, n := utf8.DecodeRune(s)
-		if r == 'ß' {
-			// The one common letter whose upper case is two, as in Java.
-			dst = append(dst, 'S', 'S')
-		} else {
-			dst = utf8.AppendRune(dst, unicode.ToUpper(r))
-		}
-		s = s[n:]
-	}
-	return dst
-}
-
-func lower(dst, s []byte) []byte {
-	if ascii(s) {
-		for _, c := range s {
-			if c >= 'A' && c <= 'Z' {
-				c += 'a' - 'A'
-			}
-			dst = append(dst, c)
-		}
-		return dst
-	}
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRune(s[i:])
-		switch r {
-		case 'Σ':
-			r = sigma(s[:i], s[i+n:])
-		case 'İ':
-			dst, r = append(dst, 'i'), 0x307 // its dot stays
-		default:
-			r = unicode.ToLower(r)
-		}
-		dst = utf8.AppendRune(dst, r)
-		i += n
-	}
-	return dst
-}
-
-// sigma is the lower case of Σ between two texts: final behind a cased letter
-// with none that follows. What belongs to a word without a case of its own, as
-// an apostrophe does, is passed over.
-func sigma(before, after []byte) rune {
-	cased := func(s []byte, decode func([]byte) (rune, int), rest func([]byte, int) []byte) bool {
-		for len(s) > 0 {
-			r, n := decode(s)
-			s = rest(s, n)
-			switch {
-			case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf, unicode.Lm, unicode.Sk), strings.ContainsRune("'.:··՟״‘’․‧︓﹒﹕＇．：", r):
-			default:
-				return unicode.In(r, unicode.Lu, unicode.Ll, unicode.Lt, unicode.Other_Lowercase, unicode.Other_Uppercase)
-			}
-		}
-		return false
-	}
-	if cased(before, utf8.DecodeLastRune, func(s []byte, n int) []byte { return s[:len(s)-n] }) &&
-		!cased(after, utf8.DecodeRune, func(s []byte, n int) []byte { return s[n:] }) {
-		return 'ς'
-	}
-	return 'σ'
-}
-
-func initcap(dst, s []byte) []byte {
-	inWord := false
-	for len(s) > 0 {
-		r, n := utf8.DecodeRune(s)
-		s = s[n:]
-		word := unicode.IsLetter(r) || unicode.IsDigit(r)
-		switch {
-		case word && !inWord:
-			r = unicode.ToUpper(r)
-		case word:
-			r = unicode.ToLower(r)
-		}
-		inWord = word
-		dst = utf8.AppendRune(dst, r)
-	}
-	return dst
-}
-
 func reverse(dst, s []byte) []byte {
 	for len(s) > 0 {
 		_, n := utf8.DecodeLastRune(s)
@@ -273,78 +172,6 @@ func trimFn(name, where string, left, right bool, ex ...Example) *Function {
 		f.Syntax = append(f.Syntax, "TRIM([BOTH | LEADING | TRAILING] chars FROM s)")
 	}
 	return f
-}
-
-// runeAt is the byte position of code point n, len(s) beyond the end.
-func runeAt(s []byte, n int64) int {
-	k := 0
-	for ; n > 0 && k < len(s); n-- {
-		if s[k] < utf8.RuneSelf {
-			k++
-			continue
-		}
-		_, w := utf8.DecodeRune(s[k:])
-		k += w
-	}
-	return k
-}
-
-func substringFn() *Function {
-	k := func(_ *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
-		for _, i := range sel {
-			s := text(args[0], i)
-			pos, n := args[1].Int64(int(i)), int64(len(s))
-			if len(args) > 2 {
-				if n = args[2].Int64(int(i)); n < 0 {
-					out.NullRow(int(i))
-					continue
-				}
-			}
-			switch {
-			case pos > 0:
-				s = s[runeAt(s, pos-1):]
-			case pos < 0:
-				if count := int64(utf8.RuneCount(s)); -pos > count {
-					s = nil
-				} else {
-					s = s[runeAt(s, count+pos):]
-				}
-			}
-			out.PutBytes(int(i), s[:runeAt(s, n)])
-		}
-	}
-	f := str("SUBSTRING", "SUBSTRING(s, start [, length])", "Code points from start, counted from 1 (0 means 1, negative counts from the end), to the end or as many as length. Empty if start lies outside; NULL if length is negative.",
-		func(args []Arg) (Bound, error) {
-			ret := notNullString
-			if len(args) > 2 {
-				ret = tString
-			}
-			return bindFixed("SUBSTRING", args, ret, 1, k, []param{pString, pInt, pInt})
-		},
-		Example{"SUBSTRING('ABC', 0)", "ABC"}, Example{"SUBSTRING('ABC', -2, 2)", "BC"}, Example{"SUBSTRING('ABC', 2, 100)", "BC"},
-		Example{"SUBSTRING('ABC', 1, -1)", "NULL"}, Example{"SUBSTRING('ABC', 9)", ""}, Example{"SUBSTRING('日本語', 2, 1)", "本"})
-	f.Aliases = []string{"SUBSTR"}
-	f.Syntax = append(f.Syntax, "SUBSTRING(s FROM start [FOR length])")
-	return f
-}
-
-func leftRight(left bool) Kernel {
-	return func(_ *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
-		for _, i := range sel {
-			s, n := text(args[0], i), args[1].Int64(int(i))
-			switch {
-			case n <= 0:
-				s = nil
-			case left:
-				s = s[:runeAt(s, n)]
-			default:
-				if c := int64(utf8.RuneCount(s)); n < c {
-					s = s[runeAt(s, c-n):]
-				}
-			}
-			out.PutBytes(int(i), s)
-		}
-	}
 }
 
 func replace(_ *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
