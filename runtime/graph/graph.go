@@ -7,7 +7,6 @@ import (
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/expr/fn"
-	"github.com/millrace/millrace/runtime/types"
 )
 
 // NodeID is a node's index in Job.Nodes.
@@ -100,40 +99,6 @@ type Union struct{}
 type WindowAssign struct {
 	Window Window
 	Time   int
-}
-
-// WindowKind is how time is divided into windows.
-type WindowKind uint8
-
-const (
-	// Tumble: windows of Size, one behind the other.
-	Tumble WindowKind = iota
-	// Hop: windows of Size, one beginning every Step.
-	Hop
-	// Cumulate: windows that begin as those of Tumble do and end every Step, up to
-	// Size.
-	Cumulate
-	// Session: windows of one key that end Size after their last row.
-	Session
-	// Given: the windows stand in the columns Start and End.
-	Given
-)
-
-// Window is how time is divided into windows.
-type Window struct {
-	Kind WindowKind
-	// Size and Offset in milliseconds; of Session Size is the gap.
-	Size, Offset int64
-	// Step in milliseconds, of Hop (the slide) and Cumulate.
-	Step int64
-	// Start and End are the columns of Given.
-	Start, End int
-	// Zone is the session zone for TIMESTAMP_LTZ row time: windows align to
-	// its wall clock; nil for TIMESTAMP.
-	Zone *time.Location
-	// Processing: a row's time is that at which the aggregate takes it, whatever the
-	// time column says, and windows end by the clock; of a WindowAggregate alone.
-	Processing bool
 }
 
 // Exchange hands rows to a keyed stage, by the hash of the key columns; no
@@ -306,53 +271,6 @@ type GroupAggregate struct {
 	Aggregates []Aggregate
 }
 
-// Rule is how a wide table merges the values of one column.
-type Rule uint8
-
-const (
-	RuleLast Rule = iota
-	RuleFirst
-	RuleSum
-	RuleCount
-	RuleMin
-	RuleMax
-)
-
-// WideColumn is a value column of a wide table.
-type WideColumn struct {
-	Name string
-	Type types.Type
-	// Branch is the label of the branch that the column comes from.
-	Branch string
-	Rule   Rule
-	// Input is the column of the branch's input that holds the value; for
-	// RuleCount -1 counts rows.
-	Input int
-}
-
-// WideBranch is one branch of a wide table: one input of the WideMerge node.
-type WideBranch struct {
-	Label string
-	// Keys, Time and Version are columns of the branch's input. Version -1:
-	// row time orders.
-	Keys      []int
-	Time      int
-	Version   int
-	KeepNulls bool
-}
-
-// WideMerge builds a wide table. Inputs are the branches' exchanges, in the
-// order of Branches. Output: keys, window_start, window_end, then Columns, then
-// coverage (ARRAY<STRING>) when asked for.
-type WideMerge struct {
-	Window   Window
-	Lateness int64
-	Branches []WideBranch
-	Columns  []WideColumn
-	Coverage bool
-	Late     LateRows
-}
-
 // SortKey is one ORDER BY item.
 type SortKey struct {
 	Column    int
@@ -372,46 +290,6 @@ type Limit struct{ Offset, N int64 }
 // Values emits literal rows once.
 type Values struct{ Rows [][]expr.Expr }
 
-// Sink writes a table. Its inputs have the table's columns, in order.
-type Sink struct {
-	Table     *connector.Table
-	Connector connector.SinkConnector
-	// OnError is 'lane.on-error' for rows that cannot be written, NotNull the
-	// policy for NULL in a NOT NULL column.
-	OnError, NotNull ErrorPolicy
-	// Overwrite is INSERT OVERWRITE: what the job gives a table partition replaces
-	// what is there, when all input has ended. Inputs are behind exchanges.
-	Overwrite bool
-	// Static are, where PARTITION (...) fixes every partition column, rows of the
-	// table with these values, NULL elsewhere: these partitions are replaced also
-	// when nothing comes for them.
-	Static [][]expr.Expr
-	// Late, if not nil: the table takes the late rows of a window alone. Its inputs
-	// come from lanes.
-	Late *LateFilter
-}
-
-// LateFilter passes the rows that are late for a window operator, by the watermark
-// of their own partition.
-type LateFilter struct {
-	Window Window
-	// Time is the row time among the table's columns.
-	Time int
-	// Lateness is as of the operator, in ms.
-	Lateness int64
-}
-
-// ReplaceMode is how the sink's table is written; of a connector that cannot
-// replace it is ReplaceNever.
-func (s *Sink) ReplaceMode() connector.ReplaceMode {
-	c, ok := s.Connector.(connector.ReplacingConnector)
-	if !ok {
-		return connector.ReplaceNever
-	}
-	mode, _ := c.ReplaceMode(s.Table)
-	return mode
-}
-
 func (*Source) op()          {}
 func (*Project) op()         {}
 func (*Filter) op()          {}
@@ -426,8 +304,6 @@ func (*FirstRow) op()        {}
 func (*Normalize) op()       {}
 func (*Over) op()            {}
 func (*SessionAssign) op()   {}
-func (*WideMerge) op()       {}
 func (*Sort) op()            {}
 func (*Limit) op()           {}
 func (*Values) op()          {}
-func (*Sink) op()            {}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/runtime/batch"
-	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/types"
 )
@@ -24,66 +23,6 @@ func (e *Error) Error() string {
 type NotYetError struct{ Feature string }
 
 func (e *NotYetError) Error() string { return "not_yet: " + e.Feature }
-
-// OpName is the operator's name for EXPLAIN and messages.
-func OpName(op Op) string {
-	switch op.(type) {
-	case *Source:
-		return "Source"
-	case *Project:
-		return "Project"
-	case *Filter:
-		return "Filter"
-	case *Unnest:
-		return "Unnest"
-	case *Lookup:
-		return "Lookup"
-	case *Union:
-		return "Union"
-	case *WindowAssign:
-		return "WindowAssign"
-	case *Exchange:
-		return "Exchange"
-	case *WindowAggregate:
-		return "WindowAggregate"
-	case *SessionAssign:
-		return "SessionAssign"
-	case *Rank:
-		return "Rank"
-	case *FirstRow:
-		return "FirstRow"
-	case *Normalize:
-		return "Normalize"
-	case *Over:
-		return "Over"
-	case *GroupAggregate:
-		return "GroupAggregate"
-	case *WideMerge:
-		return "WideMerge"
-	case *Join:
-		return "Join"
-	case *SetOperation:
-		return "SetOperation"
-	case *Sort:
-		return "Sort"
-	case *Limit:
-		return "Limit"
-	case *Values:
-		return "Values"
-	case *Sink:
-		return "Sink"
-	}
-	return fmt.Sprintf("%T", op)
-}
-
-// Stateful reports an operator that lives in a keyed stage.
-func Stateful(op Op) bool {
-	switch op.(type) {
-	case *WindowAggregate, *GroupAggregate, *WideMerge, *Join, *SetOperation, *Sort, *Limit, *SessionAssign, *Rank, *FirstRow, *Normalize, *Over:
-		return true
-	}
-	return false
-}
 
 // Validate checks the graph: shape, column numbers and types, unique state
 // paths. It returns the first fault, a *Error or *NotYetError.
@@ -349,125 +288,9 @@ func (v *validator) ranked(op Op) error {
 	return nil
 }
 
-func (v *validator) wide(op *WideMerge) error {
-	labels := map[string]bool{}
-	for i := range op.Branches {
-		b := &op.Branches[i]
-		if labels[b.Label] {
-			return v.fault("branch label %q twice", b.Label)
-		}
-		labels[b.Label] = true
-		if err := v.behindExchange(i); err != nil {
-			return err
-		}
-		if op.Window.Kind != Tumble {
-			return v.fault("a wide table has tumbling windows")
-		}
-		in := v.input(i).Schema
-		if err := v.window(op.Window, b.Time, in); err != nil {
-			return err
-		}
-		if err := v.columns(in, b.Keys...); err != nil {
-			return err
-		}
-		if b.Version >= 0 {
-			if err := v.columns(in, b.Version); err != nil {
-				return err
-			}
-		}
-	}
-	for i := range op.Columns {
-		if !labels[op.Columns[i].Branch] {
-			return v.fault("column %q is of no branch", op.Columns[i].Name)
-		}
-	}
-	return nil
-}
-
-func (v *validator) sink(op *Sink) error {
-	if op.Table == nil || op.Connector == nil {
-		return v.fault("table or connector is missing")
-	}
-	if err := v.replaces(op); err != nil {
-		return err
-	}
-	if op.Late != nil {
-		if op.Late.Time < 0 || op.Late.Time >= len(v.n.Schema.Fields) {
-			return v.fault("row time column %d of late rows", op.Late.Time)
-		}
-		if err := v.window(op.Late.Window, op.Late.Time, v.n.Schema); err != nil {
-			return err
-		}
-		for _, in := range v.n.Inputs {
-			if v.keyed[in] {
-				return v.fault("late rows come from lanes, node %d is behind an exchange", in)
-			}
-		}
-	}
-	if len(v.n.Schema.Fields) != len(op.Table.Columns) {
-		return v.fault("%d columns for a table of %d", len(v.n.Schema.Fields), len(op.Table.Columns))
-	}
-	for i := range v.n.Inputs {
-		if err := v.same(v.input(i).Schema, v.n.Schema); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// replaces checks a sink that replaces table partitions: one that lanes write, each
-// at its own pace, has no moment at which its content is whole.
-func (v *validator) replaces(op *Sink) error {
-	mode := op.ReplaceMode()
-	if op.Overwrite && (!v.job.Bounded || !v.job.Batch) {
-		return v.fault("overwriting needs a batch job")
-	}
-	if op.Overwrite && mode == connector.ReplaceNever {
-		return v.fault("table %s cannot be overwritten", op.Table.Name)
-	}
-	for _, row := range op.Static {
-		if len(row) != len(op.Table.Columns) {
-			return v.fault("a static row of %d columns for a table of %d", len(row), len(op.Table.Columns))
-		}
-	}
-	if !op.Overwrite && mode != connector.ReplaceResults {
-		return nil
-	}
-	for _, in := range v.n.Inputs {
-		if v.lanes[in] {
-			return v.fault("table %s is replaced whole, and rows reach it through node %d without an exchange", op.Table.Name, in)
-		}
-	}
-	return nil
-}
-
 func (v *validator) behindExchange(i int) error {
 	if _, ok := v.input(i).Op.(*Exchange); !ok && !Stateful(v.input(i).Op) {
 		return v.fault("input %d is no exchange", i)
-	}
-	return nil
-}
-
-func (v *validator) window(w Window, time int, in *batch.Schema) error {
-	switch {
-	case w.Kind == Given:
-		for _, c := range []int{w.Start, w.End} {
-			if c < 0 || c >= len(in.Fields) || !in.Fields[c].Type.IsTimestamp() {
-				return v.fault("window column %d is no timestamp", c)
-			}
-		}
-		if time < 0 {
-			return nil
-		}
-	case w.Size <= 0:
-		return v.fault("window size %d ms", w.Size)
-	case (w.Kind == Hop || w.Kind == Cumulate) && (w.Step <= 0 || w.Step > w.Size):
-		return v.fault("window step %d ms of size %d ms", w.Step, w.Size)
-	case w.Kind == Cumulate && w.Size%w.Step != 0:
-		return v.fault("window size %d ms is no multiple of its step %d ms", w.Size, w.Step)
-	}
-	if time < 0 || time >= len(in.Fields) || !in.Fields[time].Type.IsTimestamp() {
-		return v.fault("row time column %d is no timestamp", time)
 	}
 	return nil
 }
