@@ -4,11 +4,8 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/runtime/expr"
-	"github.com/millrace/millrace/runtime/expr/fn"
 	"github.com/millrace/millrace/runtime/graph"
-	rt "github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/sql/diag"
-	"github.com/millrace/millrace/sql/function"
 	"github.com/millrace/millrace/sql/syntax"
 )
 
@@ -85,6 +82,23 @@ func (n *Join) endless() bool {
 	return n.Streams() || n.Changes && (len(n.Keys) > 0 || n.Kind >= graph.SemiJoin || n.OneRow)
 }
 
+func joinName(j *syntax.Join) string {
+	switch j.Kind {
+	case syntax.InnerJoin:
+		return "JOIN"
+	case syntax.LeftJoin:
+		return "LEFT JOIN"
+	case syntax.RightJoin:
+		return "RIGHT JOIN"
+	case syntax.FullJoin:
+		return "FULL JOIN"
+	}
+	if j.Comma {
+		return "a list of tables in FROM"
+	}
+	return "CROSS JOIN"
+}
+
 // joinNotYet says what joins there are in streaming mode.
 func (b *Binder) joinNotYet(at diag.Span, what string) {
 	b.notYet(at, what+" in streaming mode without an equality, a window or a time interval").
@@ -92,127 +106,6 @@ func (b *Binder) joinNotYet(at diag.Span, what string) {
 		WithHelp("an interval join: R.ts BETWEEN L.ts - INTERVAL '5' MINUTE AND L.ts + INTERVAL '5' MINUTE, over row times").
 		WithHelp("where the inputs end, SET 'execution.runtime-mode' = 'batch'").
 		WithHelp("to merge streams by key, use CREATE WIDE TABLE or UNION ALL with GROUP BY")
-}
-
-// sharedColumn is a column of USING or NATURAL.
-type sharedColumn struct {
-	name        string
-	left, right *Column
-}
-
-// joinCondition binds ON, USING or NATURAL.
-func (b *Binder) joinCondition(j *syntax.Join, left, right, both *scope) (on expr.Expr, shared []sharedColumn, ok bool) {
-	names := j.Using
-	if j.Natural {
-		for _, c := range left.visible() {
-			if found, _ := right.find(c.Name); len(found) > 0 {
-				names = append(names, &syntax.Ident{Loc: j.Op, Name: c.Name})
-			}
-		}
-	}
-	if len(names) > 0 {
-		return b.usingCondition(names, left, right)
-	}
-	if j.On == nil {
-		if j.Kind != syntax.CrossJoin && !j.Natural {
-			b.errorf(diag.CodeBadArgument, j.Op.Span(), "%s needs ON or USING", joinName(j)).
-				WithHelp("CROSS JOIN pairs every row with every row")
-			return nil, nil, false
-		}
-		return nil, nil, true
-	}
-	on = b.predicate(j.On, both, "ON")
-	if on == nil || !b.deterministicJoin(on, both, j.On.Span()) {
-		return nil, nil, false
-	}
-	return on, nil, true
-}
-
-func (b *Binder) deterministicJoin(on expr.Expr, sc *scope, at diag.Span) bool {
-	d := expr.DeterminismOf(on)
-	for _, id := range expr.Columns(on) {
-		if c, ok := ColumnByID(sc.columns(), id); ok {
-			d = max(d, c.Determinism)
-		}
-	}
-	if d == fn.Deterministic {
-		return true
-	}
-	b.errorf(diag.CodeNondeterministic, at, "a join's condition must not depend on the clock or on chance: a replay would find other partners")
-	return false
-}
-
-func (b *Binder) usingCondition(names []*syntax.Ident, left, right *scope) (on expr.Expr, shared []sharedColumn, ok bool) {
-	ok = true
-	var conds []expr.Expr
-	for _, name := range names {
-		ref := &syntax.ColumnRef{Loc: name.Loc, Parts: []*syntax.Ident{name}}
-		l, _, lok := left.resolve(b, ref)
-		r, _, rok := right.resolve(b, ref)
-		if !lok || !rok {
-			ok = false
-			continue
-		}
-		e, err := function.Call(b.Functions, "=", l.Ref(), r.Ref())
-		if err != nil {
-			b.errorf(diag.CodeTypeMismatch, name.Span(), "column %q is %s on the left and %s on the right", name.Name,
-				l.Type.WithNullable(true), r.Type.WithNullable(true))
-			ok = false
-			continue
-		}
-		conds = append(conds, e)
-		shared = append(shared, sharedColumn{name.Name, l, r})
-	}
-	return conjunction(conds), shared, ok
-}
-
-// mergeColumns makes one column of each pair of USING: the one of the side whose
-// rows are all there, or the first that is not NULL.
-func (b *Binder) mergeColumns(n Node, kind graph.JoinKind, shared []sharedColumn, sc *scope, firstMerged int) Node {
-	out, cols := n, n.Columns()
-	p := &Project{Input: n}
-	for i := range cols {
-		p.Exprs, p.Cols = append(p.Exprs, cols[i].Ref()), append(p.Cols, cols[i])
-	}
-	var merged []mergedColumn
-	for _, s := range shared {
-		l, _ := ColumnByID(cols, s.left.ID)
-		r, _ := ColumnByID(cols, s.right.ID)
-		m := mergedColumn{name: s.name, hides: map[int]bool{l.ID: true, r.ID: true}}
-		switch kind {
-		case graph.RightJoin:
-			m.col = *r
-		case graph.FullJoin:
-			e, err := function.Call(b.Functions, "COALESCE", l.Ref(), r.Ref())
-			if err != nil {
-				e = l.Ref() // the types are equal: USING compared them
-			}
-			m.col = derive(b.id, s.name, e, cols)
-			p.Exprs, p.Cols = append(p.Exprs, e), append(p.Cols, m.col)
-			out = p
-		default:
-			m.col = *l
-		}
-		m.col.Name = s.name
-		merged = append(merged, m)
-	}
-	// A column merged before and again now is hidden by the new one.
-	for _, old := range sc.merged[firstMerged:] {
-		hidden := false
-		for i := range merged {
-			if merged[i].hides[old.col.ID] {
-				hidden = true
-				for id := range old.hides {
-					merged[i].hides[id] = true
-				}
-			}
-		}
-		if !hidden {
-			merged = append(merged, old)
-		}
-	}
-	sc.merged = append(sc.merged[:firstMerged:firstMerged], merged...)
-	return out
 }
 
 // newJoin makes a join of conditions: equalities between the sides become keys.
@@ -410,110 +303,4 @@ func (b *Binder) placeKey(n Node, l, r expr.Expr, safe bool) Node {
 		return b.keyedJoin(&c, []expr.Expr{l}, []expr.Expr{r}, []bool{safe})
 	}
 	return nil
-}
-
-// joinUnnest binds a join with UNNEST, which sees the columns to its left.
-func (b *Binder) joinUnnest(j *syntax.Join, u *syntax.Unnest, sc *scope) Node {
-	left := b.from(j.Left, sc)
-	switch {
-	case j.Natural || len(j.Using) > 0:
-		b.notYet(j.Op.Span(), "NATURAL or USING with UNNEST")
-		return nil
-	case j.Kind == syntax.RightJoin || j.Kind == syntax.FullJoin:
-		b.errorf(diag.CodeNotYet, j.Op.Span(), "%s with UNNEST is not supported yet", joinName(j)).
-			WithHelp("CROSS JOIN UNNEST(...) and LEFT JOIN UNNEST(...) ON TRUE are")
-		return nil
-	case j.On != nil:
-		if lit, ok := j.On.(*syntax.BoolLit); !ok || !lit.Value {
-			b.notYet(j.On.Span(), "a condition other than TRUE with UNNEST").
-				WithHelp("write ON TRUE and put the condition into WHERE")
-			return nil
-		}
-	case j.Kind == syntax.LeftJoin:
-		b.errorf(diag.CodeBadArgument, j.Op.Span(), "LEFT JOIN UNNEST(...) needs ON TRUE")
-		return nil
-	}
-	if left == nil {
-		return nil
-	}
-	return b.unnest(left, u, j.Kind == syntax.LeftJoin, sc)
-}
-
-func joinName(j *syntax.Join) string {
-	switch j.Kind {
-	case syntax.InnerJoin:
-		return "JOIN"
-	case syntax.LeftJoin:
-		return "LEFT JOIN"
-	case syntax.RightJoin:
-		return "RIGHT JOIN"
-	case syntax.FullJoin:
-		return "FULL JOIN"
-	}
-	if j.Comma {
-		return "a list of tables in FROM"
-	}
-	return "CROSS JOIN"
-}
-
-func (b *Binder) unnest(left Node, u *syntax.Unnest, outer bool, sc *scope) Node {
-	if len(u.Args) != 1 {
-		b.notYet(u.Span(), "UNNEST of several arrays")
-		return nil
-	}
-	v := b.scalar(u.Args[0], sc, "UNNEST")
-	if v == nil {
-		return nil
-	}
-	var elems []rt.Field
-	t := v.Type()
-	switch t.Kind {
-	case rt.Array:
-		if t.Elem.Kind == rt.Row {
-			for _, f := range t.Elem.Fields {
-				f.Type = f.Type.WithNullable(f.Type.Nullable || t.Elem.Nullable)
-				elems = append(elems, f)
-			}
-		} else {
-			name := "EXPR$0"
-			if u.Alias != nil {
-				name = u.Alias.Name.Name
-			}
-			elems = []rt.Field{{Name: name, Type: *t.Elem}}
-		}
-	case rt.Map:
-		elems = []rt.Field{{Name: "key", Type: *t.Key}, {Name: "value", Type: *t.Elem}}
-	default:
-		b.errorf(diag.CodeTypeMismatch, u.Args[0].Span(), "UNNEST takes an ARRAY or a MAP, this is %s", t.WithNullable(true))
-		return nil
-	}
-	if u.Ordinality {
-		elems = append(elems, rt.Field{Name: "ORDINALITY", Type: rt.NewInt().NotNull()})
-	}
-	if u.Alias != nil && len(u.Alias.Columns) > 0 {
-		if len(u.Alias.Columns) != len(elems) {
-			b.errorf(diag.CodeColumnCount, u.Alias.Span(), "the list names %d columns, UNNEST gives %d", len(u.Alias.Columns), len(elems))
-			return nil
-		}
-		for i, c := range u.Alias.Columns {
-			elems[i].Name = c.Name
-		}
-	}
-	n := &Unnest{Input: left, Value: v, Outer: outer, Ordinality: u.Ordinality}
-	n.Cols = append(n.Cols, left.Columns()...)
-	det := expr.DeterminismOf(v)
-	var rel relation
-	if u.Alias != nil {
-		rel.name = u.Alias.Name.Name
-	}
-	for _, f := range elems {
-		c := Column{ID: b.id(), Name: f.Name, Type: f.Type, Determinism: det}
-		if outer {
-			c.Type = c.Type.WithNullable(true)
-		}
-		rel.cols = append(rel.cols, c)
-	}
-	n.Cols = append(n.Cols, rel.cols...)
-	sc.rels = append(sc.rels, rel)
-	return n
 }
