@@ -59,6 +59,7 @@ func (n *Node) Replay(ctx context.Context, req control.Replay) (control.Replayed
 		NewEnds: true,
 		// Nobody else will close the partitions of a job that has ended.
 		LeaveCloses: !rec.Finished,
+		Readiness:   n.readinessTopic,
 		Keyed:       keyedStages(checkpoint.NewMemStore().Handle(), 0), Log: n.opts.Log,
 	})
 	if err != nil {

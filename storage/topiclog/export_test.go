@@ -25,3 +25,14 @@ func AppendInJournal(s *Store, req AppendRequest, done func(AppendResult, error)
 	}
 	return r.part.shard.enqueue(r)
 }
+
+// FlushCutShort is the beginning of a flush that says very much of producers: it commits
+// the first n edits of that, and no more. It returns how many there are.
+func FlushCutShort(s *Store, n int) (int, error) {
+	sh := s.shards[0]
+	sh.mu.Lock()
+	taken := sh.takeProducers()
+	sh.mu.Unlock()
+	edits := taken.encode()
+	return len(edits), s.meta.commit(nil, edits[:min(n, len(edits))]...)
+}

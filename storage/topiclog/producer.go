@@ -268,11 +268,22 @@ func (p *partition) noteProducer(b *record.Batch, timeMs int64) {
 		return
 	}
 	ps.close(b.ProducerID)
-	if kind == record.ControlAbort {
-		ps.aborted = append(ps.aborted, AbortedTransaction{ProducerID: b.ProducerID, FirstOffset: first, LastOffset: b.BaseOffset,
-			stable: min(p.stableEnd(), b.LastOffset()+1)})
+	a := AbortedTransaction{ProducerID: b.ProducerID, FirstOffset: first, LastOffset: b.BaseOffset, stable: min(p.stableEnd(), b.LastOffset()+1)}
+	if kind == record.ControlAbort && !ps.knows(&a) {
+		ps.aborted = append(ps.aborted, a)
 		ps.freshAborted++
 	}
+}
+
+// knows reports that the manifest has an aborted transaction already: a flush that a
+// crash ended has written it down before the state of its producer.
+func (ps *producers) knows(a *AbortedTransaction) bool {
+	for i := len(ps.aborted) - 1; i >= 0 && ps.aborted[i].LastOffset >= a.LastOffset; i-- {
+		if x := &ps.aborted[i]; x.ProducerID == a.ProducerID && x.FirstOffset == a.FirstOffset && x.LastOffset == a.LastOffset {
+			return true
+		}
+	}
+	return false
 }
 
 // dropEndless takes a transaction whose marker is lost for aborted: records that
@@ -296,8 +307,10 @@ func (p *partition) dropEndless(x *producer, id int64) {
 	for _, later := range ps.aborted[at:] {
 		a.stable = min(a.stable, later.FirstOffset)
 	}
-	ps.aborted = slices.Insert(ps.aborted, at, a)
-	ps.freshAborted++
+	if !ps.knows(&a) {
+		ps.aborted = slices.Insert(ps.aborted, at, a)
+		ps.freshAborted++
+	}
 	ps.endless = append(ps.endless, a)
 }
 

@@ -82,14 +82,17 @@ func (sh *shard) takeProducers() *takenProducers {
 	return t
 }
 
-// encode makes the edits. It takes no lock.
+// encode makes the edits. It takes no lock. The aborted transactions come first: when
+// there are too many edits for one commit, a crash may leave the first ones alone. Who
+// has a state takes nothing from a marker in the journal that the state knows, so the
+// transaction that it aborted must be there by then.
 func (t *takenProducers) encode() []manifest.Edit {
 	var w producersEdit
 	for i := range t.states {
 		f := &t.states[i]
 		w.add(f.part, f.id, &f.st)
 	}
-	return append(w.edits(), t.edits...)
+	return append(t.edits, w.edits()...)
 }
 
 // settleProducers notes what the manifest has by now and forgets the partitions of

@@ -242,3 +242,58 @@ func failingTransaction(t *testing.T, o topiclog.Options, parts []topiclog.Parti
 	_ = s.Flush(ctx)
 	return answered
 }
+
+// What a flush says of very many producers goes in several commits. A crash between two of
+// them, wherever it is, makes no aborted record visible and lets each aborted transaction
+// be there once.
+func TestCrashBetweenCommitsOfProducers(t *testing.T) {
+	mem := vfs.NewMem()
+	o := small(mem)
+	o.Shards = 1
+	s := open(t, o)
+	parts := oneTopic(t, s, "t", 2, nil).Partitions
+	a, b := newTxnProducer(t, s, "a", true), newTxnProducer(t, s, "b", true)
+	for _, p := range parts {
+		for range 3 {
+			check(t, a.put(p.ID, "aborted"))
+			check(t, b.put(p.ID, "good"))
+			check(t, a.end(false))
+			check(t, b.end(true))
+		}
+	}
+	total, err := topiclog.FlushCutShort(s, 0)
+	check(t, err)
+	if total < 4 {
+		t.Fatalf("%d edits", total)
+	}
+	base := mem.CrashClone(vfs.CrashOptions{})
+	check(t, s.Close())
+	for n := range total + 1 {
+		crashed := base.CrashClone(vfs.CrashOptions{})
+		for life := range 3 {
+			o := small(crashed)
+			o.Shards = 1
+			s := open(t, o)
+			for _, p := range parts {
+				wantRead(t, s, p.ID, topiclog.Committed, "good", "good", "good")
+				l, err := s.Fetch(context.Background(), topiclog.FetchRequest{Partition: p.ID, MaxBytes: 1 << 20, Isolation: topiclog.CommittedRaw})
+				check(t, err)
+				if len(l.Aborted) != 3 {
+					t.Errorf("aborted are %+v, want 3", l.Aborted)
+				}
+				l.Release()
+			}
+			if life == 0 {
+				_, err := topiclog.FlushCutShort(s, n)
+				check(t, err)
+				crashed = crashed.CrashClone(vfs.CrashOptions{})
+			} else {
+				check(t, s.Flush(context.Background()))
+			}
+			check(t, s.Close())
+		}
+		if t.Failed() {
+			t.Fatalf("after %d of %d edits", n, total)
+		}
+	}
+}
