@@ -13,15 +13,7 @@ import (
 // firstRows is ORDER BY with LIMIT and OFFSET in streaming mode: Top-N. It gives nil
 // where it does not apply.
 func (b *Binder) firstRows(out *Output, limit, offset int64, at diag.Span) *Output {
-	var projects []*Project
-	n := out.Node
-	for {
-		p, ok := n.(*Project)
-		if !ok {
-			break
-		}
-		projects, n = append(projects, p), p.Input
-	}
+	projects, n := unprojected(out.Node)
 	sort, ok := n.(*Sort)
 	if b.Batch || b.declaring || !ok || sort.Limit >= 0 || sort.Offset > 0 || limit < 1 || offset > math.MaxInt64-limit {
 		return nil

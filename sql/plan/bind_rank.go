@@ -45,6 +45,18 @@ func (b *Binder) rankFilter(n Node, conds []expr.Expr) (Node, []expr.Expr) {
 	return rebuild(b.rank(over, limit), projects), rest
 }
 
+// unprojected takes the projections on top off a node; rebuild puts them back.
+func unprojected(n Node) ([]*Project, Node) {
+	var projects []*Project
+	for {
+		p, ok := n.(*Project)
+		if !ok {
+			return projects, n
+		}
+		projects, n = append(projects, p), p.Input
+	}
+}
+
 // rebuild puts projections back on a node.
 func rebuild(n Node, projects []*Project) Node {
 	for i := len(projects) - 1; i >= 0; i-- {

@@ -148,15 +148,7 @@ func widened(e expr.Expr) expr.Expr {
 // each row is a version while it was the last one, or a table with a primary key. nil
 // means that something was reported.
 func (b *Binder) versions(out *Output, t *syntax.TableRef) *versioned {
-	var projects []*Project
-	n := out.Node
-	for {
-		p, ok := n.(*Project)
-		if !ok {
-			break
-		}
-		projects, n = append(projects, p), p.Input
-	}
+	projects, n := unprojected(out.Node)
 	v, by := &versioned{time: -1}, -1
 	switch n := n.(type) {
 	case *Rank:
