@@ -174,12 +174,7 @@ func (a *varianceAcc) Update(groups []int32, args []batch.Vec, _ *batch.Vec, sel
 }
 
 func (a *varianceAcc) Merge(o Accumulator, into []int32) {
-	b := o.(*varianceAcc)
-	for g, to := range into {
-		if g < len(b.groups) && to >= 0 {
-			a.groups[to].merge(&b.groups[g])
-		}
-	}
+	mergeGroups(a.groups, o.(*varianceAcc).groups, into)
 }
 
 func (m *moments) merge(o *moments) {

@@ -104,12 +104,7 @@ func (a *exactVarianceAcc) Update(groups []int32, args []batch.Vec, _ *batch.Vec
 }
 
 func (a *exactVarianceAcc) Merge(o Accumulator, into []int32) {
-	b := o.(*exactVarianceAcc)
-	for g, to := range into {
-		if g < len(b.groups) && to >= 0 {
-			a.groups[to].merge(&b.groups[g])
-		}
-	}
+	mergeGroups(a.groups, o.(*exactVarianceAcc).groups, into)
 }
 
 func (a *exactVarianceAcc) AppendState(dst []byte, g int) []byte {

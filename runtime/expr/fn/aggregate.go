@@ -89,3 +89,16 @@ type Accumulator interface {
 	// Bytes estimates the memory held.
 	Bytes() int64
 }
+
+// mergeGroups merges each group of from into the one of to that into names; -1
+// leaves it out.
+func mergeGroups[T any, P interface {
+	*T
+	merge(*T)
+}](to, from []T, into []int32) {
+	for g, k := range into {
+		if g < len(from) && k >= 0 {
+			P(&to[k]).merge(&from[g])
+		}
+	}
+}

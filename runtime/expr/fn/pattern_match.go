@@ -195,14 +195,19 @@ func bindLike(args []Arg) (Bound, error) {
 	if cerr != nil {
 		return b, argErrf(1, "pattern %s: %s", quote(p), cerr)
 	}
-	b.Kernel = func(_ *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
+	b.Kernel = matching(m.match)
+	return b, nil
+}
+
+// matching gives whether texts match a pattern that is the same for all rows.
+func matching(match func([]byte) bool) Kernel {
+	return func(_ *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
 		for _, i := range sel {
-			if m.match(text(args[0], i)) {
+			if match(text(args[0], i)) {
 				out.Bools.Set(int(i))
 			}
 		}
 	}
-	return b, nil
 }
 
 // patternCacheSize bounds the patterns kept by one call site; when it is full

@@ -171,13 +171,7 @@ func bindSimilar(args []Arg) (Bound, error) {
 	if err != nil {
 		return b, argErrf(1, "pattern %s: %s", quote(p), err)
 	}
-	b.Kernel = func(_ *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
-		for _, i := range sel {
-			if re.Match(text(args[0], i)) {
-				out.Bools.Set(int(i))
-			}
-		}
-	}
+	b.Kernel = matching(re.Match)
 	return b, nil
 }
 

@@ -162,12 +162,7 @@ func (c *floatCounts) merge(o *floatCounts) {
 }
 
 func (a *floatBalance) Merge(o Accumulator, into []int32) {
-	b := o.(*floatBalance)
-	for g, to := range into {
-		if g < len(b.groups) && to >= 0 {
-			a.groups[to].merge(&b.groups[g])
-		}
-	}
+	mergeGroups(a.groups, o.(*floatBalance).groups, into)
 }
 
 func (a *floatBalance) AppendState(dst []byte, g int) []byte {

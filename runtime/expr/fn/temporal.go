@@ -288,11 +288,9 @@ func bindUnixTimestamp(args []Arg) (Bound, error) {
 		return b, err
 	}
 	withPattern := len(args) > 1
-	var p *types.TimePattern
-	if withPattern {
-		if p, err = patternFor(args, 1, ""); err != nil {
-			return b, err
-		}
+	p, err := patternFor(args, 1, sqlPattern)
+	if err != nil {
+		return b, err
 	}
 	b.Kernel = func(ctx *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
 		ps := patternsOf(ctx, p)

@@ -25,12 +25,10 @@ func bindParse(name string, ret types.Type, lenient bool) func([]Arg) (Bound, er
 		if err != nil {
 			return b, err
 		}
-		var p *types.TimePattern
 		withPattern := len(args) > 1
-		if withPattern {
-			if p, err = patternFor(args, 1, ""); err != nil {
-				return b, err
-			}
+		p, err := patternFor(args, 1, sqlPattern)
+		if err != nil {
+			return b, err
 		}
 		b.Kernel = func(ctx *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
 			ps := patternsOf(ctx, p)
@@ -151,11 +149,9 @@ func bindTextToLTZ(args []Arg, ret types.Type) (Bound, error) {
 		return b, err
 	}
 	withPattern := len(args) > 1
-	var p *types.TimePattern
-	if withPattern {
-		if p, err = patternFor(args, 1, ""); err != nil {
-			return b, err
-		}
+	p, err := patternFor(args, 1, sqlPattern)
+	if err != nil {
+		return b, err
 	}
 	if len(args) > 2 {
 		if z, ok := args[2].Text(); ok {
