@@ -154,6 +154,24 @@ func TestScalarNulls(t *testing.T) {
 	want(t, call(t, lib, "OR_ELSE", batchOf(texts("x", "-", "-", "y"), ints(1, 2, 0, -1)), nil), "x", "2", "NULL", "NULL")
 }
 
+// TestScalarArguments: functions of none, three and four arguments take them in
+// their order, and NULL among them makes the result NULL.
+func TestScalarArguments(t *testing.T) {
+	lib := library(t,
+		userfunc.Scalar0("HERE", func() (string, error) { return "here", nil }, userfunc.Options{}),
+		userfunc.Scalar3("BETWIXT", func(a string, n int64, b string) (string, error) { return fmt.Sprint(a, n, b), nil }, userfunc.Options{}),
+		userfunc.Scalar4("ALL_FOUR", func(a, b string, m, n int64) (string, error) { return fmt.Sprint(a, b, m, "/", n), nil }, userfunc.Options{}))
+	if f, _ := lib.Lookup("HERE"); f == nil {
+		t.Error("no function without arguments")
+	} else if e, err := expr.NewCall(f); err != nil {
+		t.Error(err)
+	} else if x, ok := expr.Fold(e).(*expr.Literal); !ok || x.String() != "'here'" {
+		t.Errorf("HERE() is %v", expr.Fold(e))
+	}
+	want(t, call(t, lib, "BETWIXT", batchOf(texts("a", "-", "c", "d"), ints(1, 2, -1, 4), texts("w", "x", "y", "-")), nil), "a1w", "NULL", "NULL", "NULL")
+	want(t, call(t, lib, "ALL_FOUR", batchOf(texts("a", "b"), texts("w", "x"), ints(1, 2), ints(3, -1)), nil), "aw1/3", "NULL")
+}
+
 // TestScalarTypes: each Go type goes in and comes out as it was.
 func TestScalarTypes(t *testing.T) {
 	same := []userfunc.Function{
