@@ -36,6 +36,7 @@ func TestFiringMessages(t *testing.T) {
 		{"SET 'table.exec.emit.early-fire.enabled' = 'true';\nSET 'table.exec.emit.early-fire.delay' = '0 s';\nINSERT INTO p SELECT uid, w, SUM(n) OVER (PARTITION BY uid ORDER BY w) FROM (SELECT uid, TUMBLE_ROWTIME(ts, INTERVAL '1' HOUR) AS w, COUNT(*) AS n FROM clicks GROUP BY uid, TUMBLE(ts, INTERVAL '1' HOUR));\n", "OVER"},
 		{"SET 'table.exec.mini-batch.enabled' = 'true';\nINSERT INTO p SELECT uid, ts, 1 FROM clicks;\n", "mini-batch"},
 		{"INSERT INTO pr SELECT uid, window_start, COUNT(*) FROM TABLE(TUMBLE(TABLE (SELECT uid, PROCTIME() AS q FROM clicks), DESCRIPTOR(q), INTERVAL '1' HOUR)) GROUP BY uid, window_start, window_end;\n", "late rows of processing time"},
+		{"SET 'table.exec.emit.late-fire.enabled' = 'true';\nINSERT INTO t SELECT uid, window_start, COUNT(*) FROM TABLE(TUMBLE(TABLE (SELECT uid, PROCTIME() AS q FROM clicks), DESCRIPTOR(q), INTERVAL '1' HOUR)) GROUP BY uid, window_start, window_end;\n", "late firing of processing time, into a table of new rows"},
 	} {
 		_, ds := Compile([]Source{{"job.sql", firingDDL + "CREATE TABLE pr (uid BIGINT, h TIMESTAMP(3), n BIGINT) WITH ('connector' = 'print', 'window.late-rows' = 'drop');\n" + c.sql}}, Options{Registry: sqltest.Registry()})
 		fmt.Fprintf(&got, "== %s\n%s\n", c.name, diag.Renderer{}.String(ds))

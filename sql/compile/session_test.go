@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -247,6 +248,35 @@ CREATE TABLE p3 (x INT, y BIGINT, z INT) WITH ('connector' = 'print');
 	_, ds = Compile([]Source{{"job.sql", ddl + strings.Replace(pair, "COUNT(*)", "SUM(b)", 1)}}, Options{Registry: sqltest.Registry()})
 	if len(ds) == 0 || ds[0].Code != diag.CodeStateName {
 		t.Errorf("two aggregates of one name: %v", ds)
+	}
+}
+
+// TestStateNamesOfSetOperations: what has no SELECT of its own to name its state is
+// named by its place, and the first rows of a query by its hint.
+func TestStateNamesOfSetOperations(t *testing.T) {
+	const ddl = `CREATE TABLE s (a INT, b INT) WITH ('connector' = 'log', 'topic' = 's');
+CREATE TABLE p (x INT) WITH ('connector' = 'print');
+INSERT INTO p `
+	for sql, want := range map[string]string{
+		"SELECT a FROM s INTERSECT SELECT b FROM s INTERSECT SELECT a + b FROM s":                                         "p/intersect[a] p/left/intersect[a]",
+		"SELECT a FROM s EXCEPT (SELECT b FROM s EXCEPT SELECT a + b FROM s)":                                             "p/except[a] p/right/except[b]",
+		"SELECT a FROM s EXCEPT SELECT b FROM s UNION ALL (SELECT b FROM s EXCEPT SELECT a FROM s)":                       "p/branch1/except[a] p/branch2/except[b]",
+		"(SELECT a FROM s UNION SELECT b FROM s) EXCEPT (SELECT a + b FROM s UNION SELECT a - b AS a FROM s)":             "p/except[a] p/left/distinct[a] p/right/distinct[EXPR$0]",
+		"(SELECT a FROM s ORDER BY a LIMIT 3) UNION ALL (SELECT /*+ STATE_ID('two') */ b AS a FROM s ORDER BY a LIMIT 3)": "p/limit[; a] two[; b]",
+	} {
+		u, ds := Compile([]Source{{"job.sql", ddl + sql + ";"}}, Options{Registry: sqltest.Registry()})
+		if ds.HasErrors() {
+			t.Errorf("%s: %v", sql, ds)
+			continue
+		}
+		var got []string
+		for _, s := range u.Explain.State {
+			got = append(got, s.Path)
+		}
+		slices.Sort(got)
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s\nhas the states %q, want %q", sql, got, want)
+		}
 	}
 }
 

@@ -117,7 +117,13 @@ func (b *Binder) limit(q *syntax.Query, out *Output) *Output {
 	if !ok1 || !ok2 {
 		return nil
 	}
-	if top := b.firstRows(out, limit, offset, at.Span()); top != nil {
+	saved := b.stateID
+	if id := stateIDOf(q.Body); id != "" {
+		b.stateID = id
+	}
+	top := b.firstRows(out, limit, offset, at.Span())
+	b.stateID = saved
+	if top != nil {
 		return top
 	}
 	if !b.boundedOnly("LIMIT", at.Span()) {

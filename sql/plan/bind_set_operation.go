@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/millrace/millrace/runtime/expr"
@@ -23,7 +24,11 @@ func (b *Binder) setOp(s *syntax.SetOp, ctes []*cte) *Output {
 	outs := make([]*Output, len(branches))
 	ok := true
 	for i, e := range branches {
-		outs[i] = b.queryExpr(e, ctes)
+		if op := setOpOf(e); op == nil || op.Kind == syntax.Union {
+			outs[i] = b.queryExpr(e, ctes)
+		} else {
+			outs[i] = b.setBranch(e, "branch"+strconv.Itoa(i+1), ctes)
+		}
 		ok = ok && outs[i] != nil
 	}
 	if !ok {
@@ -49,10 +54,31 @@ func flatten(e syntax.QueryExpr, out *[]syntax.QueryExpr) {
 	*out = append(*out, e)
 }
 
+// setBranch binds a branch. One that is a set operation itself takes the names of its
+// states from its place: no hint in a SELECT can name them.
+func (b *Binder) setBranch(e syntax.QueryExpr, place string, ctes []*cte) (out *Output) {
+	if setOpOf(e) == nil {
+		return b.queryExpr(e, ctes)
+	}
+	b.within(place, func() { out = b.queryExpr(e, ctes) })
+	return out
+}
+
+// setOpOf is the set operation that a branch is, in parentheses or not, or nil.
+func setOpOf(e syntax.QueryExpr) *syntax.SetOp {
+	switch e := e.(type) {
+	case *syntax.SetOp:
+		return e
+	case *syntax.Query:
+		return setOpOf(e.Body)
+	}
+	return nil
+}
+
 // setOperation binds INTERSECT and EXCEPT.
 func (b *Binder) setOperation(s *syntax.SetOp, ctes []*cte) *Output {
 	branches := []syntax.QueryExpr{s.Left, s.Right}
-	outs := []*Output{b.queryExpr(s.Left, ctes), b.queryExpr(s.Right, ctes)}
+	outs := []*Output{b.setBranch(s.Left, "left", ctes), b.setBranch(s.Right, "right", ctes)}
 	word, kind := "INTERSECT", graph.Intersect
 	if s.Kind == syntax.Except {
 		word, kind = "EXCEPT", graph.Except

@@ -83,6 +83,9 @@ func (b *Binder) firing(w *Window, at diag.Span) (*Firing, bool) {
 		f.Early, f.EarlyDelay = true, e.earlyDelay
 	}
 	if !e.late || w.Processing {
+		if !f.Early {
+			return nil, true
+		}
 		return f, true
 	}
 	f.Late, f.LateDelay, f.Lateness = true, e.lateDelay, e.lateness
