@@ -213,6 +213,39 @@ func TestAggregateDistinct(t *testing.T) {
 	want(t, emit(a, 0), "50")
 }
 
+// TestAggregateDistinctNull: where the argument may be NULL it is one of the values,
+// also over rows that change.
+func TestAggregateDistinctNull(t *testing.T) {
+	kinds := userfunc.Fold1[userfunc.Null[int64], string, string]{
+		Add: func(s *string, x userfunc.Null[int64]) error {
+			if *s += "n"; x.Valid {
+				*s = (*s)[:len(*s)-1] + "v"
+			}
+			return nil
+		},
+		State: userfunc.State[string, string]{
+			Merge:  func(into, from *string) error { *into += *from; return nil },
+			Result: func(s *string) (string, error) { return *s, nil },
+			Save:   func(dst []byte, s *string) []byte { return append(dst, *s...) },
+			Load:   func(s *string, saved []byte) error { *s = string(saved); return nil },
+		},
+	}
+	b := bound(t, userfunc.Aggregate1("KINDS", kinds, userfunc.Options{}), fn.AggOptions{Distinct: true}, bigint)
+	col := ints(2, -1, 2, -1, 3)
+	for _, b := range []fn.BoundAggregate{b, fn.Retracting(b)} {
+		a := b.New()
+		a.Resize(1)
+		a.Update(make([]int32, 5), []batch.Vec{col}, nil, nil)
+		want(t, emit(a, 0), "nvv")
+		if r, ok := a.(fn.Retractor); ok {
+			r.Retract(make([]int32, 5), []batch.Vec{col}, nil, batch.Sel{1, 2, 4})
+			want(t, emit(a, 0), "nv")
+			r.Retract(make([]int32, 5), []batch.Vec{col}, nil, batch.Sel{3})
+			want(t, emit(a, 0), "v")
+		}
+	}
+}
+
 // TestAggregateMemory: what a state holds is counted.
 func TestAggregateMemory(t *testing.T) {
 	f := userfunc.Fold1[string, []string, int64]{

@@ -15,14 +15,34 @@ func Distinct(b BoundAggregate) BoundAggregate { return distinct(b, false) }
 // a group and folds them once, when emitted.
 func distinct(b BoundAggregate, counting bool) BoundAggregate {
 	inner := b.New
-	b.New = func() Accumulator { return &distinctAcc{params: b.Params, inner: inner, counting: counting} }
+	b.New = func() Accumulator {
+		return &distinctAcc{params: b.Params, inner: inner, counting: counting, takes: takesNullOf(b)}
+	}
 	return b
 }
+
+// takesNull are the arguments in which NULL is a value like others: those of a user
+// aggregate that are declared so. Nil for built-in ones, which pass over NULL.
+type takesNull []bool
+
+func takesNullOf(b BoundAggregate) takesNull {
+	if b.User == nil {
+		return nil
+	}
+	t := make(takesNull, len(b.Params))
+	for k := range t {
+		t[k] = b.Params[k].Nullable
+	}
+	return t
+}
+
+func (t takesNull) at(k int) bool { return t != nil && t[k] }
 
 type distinctAcc struct {
 	params   []types.Type
 	inner    func() Accumulator
 	counting bool
+	takes    takesNull
 	seen     []tupleSet
 	buf      []byte
 	bytes    int64
@@ -90,7 +110,7 @@ func (a *distinctAcc) Update(groups []int32, args []batch.Vec, _ *batch.Vec, sel
 	eachRow(len(groups), sel, func(i int32) {
 		a.buf = a.buf[:0]
 		for k := range args {
-			if args[k].IsNull(int(i)) {
+			if args[k].IsNull(int(i)) && !a.takes.at(k) {
 				return
 			}
 			a.buf = batch.AppendValue(a.buf, &args[k], int(i))

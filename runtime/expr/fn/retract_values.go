@@ -228,7 +228,8 @@ type bag struct {
 	valueCounts
 	params   []types.Type
 	ordered  bool
-	distinct bool // a tuple with NULL does not count, and no other one twice
+	distinct bool // no tuple counts twice, and one with NULL not at all
+	takes    takesNull
 	counting bool // COUNT(DISTINCT ...)
 	ret      types.Type
 	make     func() Accumulator
@@ -237,7 +238,7 @@ type bag struct {
 }
 
 func newBag(b BoundAggregate, plain func() Accumulator, distinct, counting bool) *bag {
-	return &bag{params: b.Params, ordered: b.Ordered, distinct: distinct, counting: counting, ret: b.Return, make: plain, inner: plain()}
+	return &bag{params: b.Params, ordered: b.Ordered, distinct: distinct, counting: counting, takes: takesNullOf(b), ret: b.Return, make: plain, inner: plain()}
 }
 
 func (a *bag) Resize(n int) {
@@ -252,7 +253,7 @@ func (a *bag) fold(groups []int32, args []batch.Vec, order *batch.Vec, sel batch
 			a.key = append(a.key, orderKey(order, i)...)
 		}
 		for k := range args {
-			if a.distinct && args[k].IsNull(int(i)) {
+			if a.distinct && args[k].IsNull(int(i)) && !a.takes.at(k) {
 				return
 			}
 			if a.distinct {
