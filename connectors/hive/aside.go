@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
@@ -30,6 +31,11 @@ func (s *Sink) openSide(ctx context.Context, c *Connector, t *connector.Table) e
 		return wrap(err, "the table of late rows")
 	}
 	s.side = x.(*Sink)
+	if a, b := s.location+"/", s.side.location+"/"; strings.HasPrefix(a, b) || strings.HasPrefix(b, a) {
+		// One would read, and fence, the files of the other.
+		return &connector.OptionError{Key: keyLateTable, OnValue: true,
+			Message: fmt.Sprintf("the table of late rows lies at %s, and the one that they are late for at %s: neither may lie in the other", s.side.location, s.location)}
+	}
 	return nil
 }
 

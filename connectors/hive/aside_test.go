@@ -246,6 +246,21 @@ func TestLateTableOptions(t *testing.T) {
 	if _, err := w.conn.OpenSink(t.Context(), w.table(map[string]string{keyLate: lateSide, keyLateTable: "T"}), conntest.OwnerOf(1, 1)); !errors.As(err, &o) || o.Key != keyLateTable {
 		t.Errorf("late rows into the same table: %v", err)
 	}
+	for _, at := range []string{"/lake/t", "/lake/t/late", "/lake"} {
+		with := aside()
+		with[keyPath], with[keyLatePath] = "/lake/t", at
+		w := newWorld()
+		if s, err := w.conn.OpenSink(t.Context(), w.table(with), conntest.OwnerOf(1, 1)); !errors.As(err, &o) || o.Key != keyLateTable || s != nil {
+			t.Errorf("late rows at %s: %v", at, err)
+		}
+	}
+	beside := aside()
+	beside[keyPath], beside[keyLatePath] = "/lake/t", "/lake/t_late"
+	s, err := newWorld().conn.OpenSink(t.Context(), w.table(beside), conntest.OwnerOf(1, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	noErrors(t, s.Close())
 	if mode, why := w.conn.ReplaceMode(w.table(aside())); mode != connector.ReplaceNever || !strings.HasPrefix(why, "not_yet: ") {
 		t.Errorf("replaced %v: %s", mode, why)
 	}
