@@ -150,7 +150,9 @@ func explainText(x *compile.Explain) string {
 		if s.WindowMs > 0 {
 			fmt.Fprintf(&b, "    window of %v\n", time.Duration(s.WindowMs)*time.Millisecond)
 		}
-		fmt.Fprintf(&b, "    holds %s\n", strings.Join(s.Slots, ", "))
+		if len(s.Slots) > 0 {
+			fmt.Fprintf(&b, "    holds %s\n", strings.Join(s.Slots, ", "))
+		}
 	}
 	return b.String()
 }

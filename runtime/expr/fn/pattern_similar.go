@@ -33,6 +33,7 @@ func similarRegexp(p string, escape rune) (string, error) {
 	const any = `[^\n\r\x{85}\x{2028}\x{2029}]`
 	var b strings.Builder
 	b.WriteString(`\A(?:`)
+	open := 0 // parentheses
 	for len(p) > 0 {
 		r, n := utf8.DecodeRuneInString(p)
 		rest := p[n:]
@@ -61,10 +62,22 @@ func similarRegexp(p string, escape rune) (string, error) {
 			return "", errors.New("{ must begin a repetition, {n}, {n,} or {n,m}")
 		case r == '(' && strings.HasPrefix(rest, "?"):
 			return "", errors.New("nothing before ? to repeat")
+		case r == ')' && open == 0:
+			// It would close the group around the pattern.
+			return "", errors.New(") without (")
+		case r == '(':
+			open++
+			b.WriteByte('(')
+		case r == ')':
+			open--
+			b.WriteByte(')')
 		default:
 			b.WriteString(p[:n])
 		}
 		p = rest
+	}
+	if open > 0 {
+		return "", errors.New("( without )")
 	}
 	b.WriteString(`)\z`)
 	return b.String(), nil

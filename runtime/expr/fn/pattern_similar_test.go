@@ -15,6 +15,8 @@ func TestSimilarTo(t *testing.T) {
 		{"'a' SIMILAR TO '[[:X:]]'", `bind: 'a' SIMILAR TO '[[:X:]]': pattern "[[:X:]]": no such class of characters: [:X:]]`},
 		{"'a' SIMILAR TO '[a&&b]'", `bind: 'a' SIMILAR TO '[a&&b]': pattern "[a&&b]": && inside of [ ] is not supported`},
 		{"'a' SIMILAR TO '[(]'", `bind: 'a' SIMILAR TO '[(]': pattern "[(]": ( inside of [ ] needs the ESCAPE character`},
+		{"'axx' SIMILAR TO 'a)|(b'", `bind: 'axx' SIMILAR TO 'a)|(b': pattern "a)|(b": ) without (`}, {"'a' SIMILAR TO '((a)'", `bind: 'a' SIMILAR TO '((a)': pattern "((a)": ( without )`},
+		{"'a)' SIMILAR TO '(a!))' ESCAPE '!'", "TRUE"}, {"'ab' SIMILAR TO '(a)(b|(c))'", "TRUE"},
 		{"'(' SIMILAR TO '[!(]' ESCAPE '!'", "TRUE"}, {"'a' SIMILAR TO 'a' ESCAPE ''", `bind: 'a' SIMILAR TO 'a' ESCAPE '': ESCAPE "" is not one character`},
 	})
 }
