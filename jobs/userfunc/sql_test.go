@@ -2,7 +2,6 @@ package userfunc_test
 
 import (
 	"flag"
-	"os"
 	"strings"
 	"testing"
 
@@ -55,31 +54,15 @@ CREATE TABLE p (name STRING, n BIGINT) WITH ('connector' = 'print');
 // TestSQL compares what is found in SQL with user functions, or its plan where all is
 // well, with testdata/sql.txt: blocks of SQL, "----" and the answer, between "====".
 func TestSQL(t *testing.T) {
-	const file = "testdata/sql.txt"
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []string
-	for _, block := range strings.Split(strings.TrimSpace(string(text)), "\n====\n") {
-		sql, want, _ := strings.Cut(block, "\n----\n")
+	sqltest.Blocks(t, "testdata/sql.txt", *update, func(sql string) string {
 		u, ds := compile.Compile([]compile.Source{{Name: "ddl.sql", Text: tables}, {Name: "job.sql", Text: sql}},
 			compile.Options{Registry: sqltest.Registry(), Functions: program(t).Extra()})
-		got := diag.Renderer{}.String(ds)
-		if !ds.HasErrors() {
-			_, got, _ = strings.Cut(u.Explain.Text, "== Optimized plan ==\n")
+		if ds.HasErrors() {
+			return diag.Renderer{}.String(ds)
 		}
-		got = strings.TrimSpace(got)
-		if got != strings.TrimSpace(want) && !*update {
-			t.Errorf("%s\ngot\n%s\nwant\n%s", sql, got, want)
-		}
-		out = append(out, sql+"\n----\n"+got+"\n")
-	}
-	if *update {
-		if err := os.WriteFile(file, []byte(strings.Join(out, "====\n")), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+		_, plan, _ := strings.Cut(u.Explain.Text, "== Optimized plan ==\n")
+		return plan
+	})
 }
 
 // TestVectorOfArrays: what stands for a table function.

@@ -2,7 +2,6 @@ package compile
 
 import (
 	"flag"
-	"os"
 	"strings"
 	"testing"
 
@@ -24,18 +23,12 @@ CREATE TABLE b (uid BIGINT, n BIGINT, at_hour STRING) WITH ('connector' = 'print
 // TestPlans compares bound plan, optimized plan, job graph, lanes and state
 // with testdata/plans.txt: blocks of SQL, "----" and the plan, between "====".
 func TestPlans(t *testing.T) {
-	const file = "testdata/plans.txt"
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []string
-	for _, block := range strings.Split(strings.TrimSpace(string(text)), "\n====\n") {
-		sql, want, _ := strings.Cut(block, "\n----\n")
+	sqltest.Blocks(t, "testdata/plans.txt", *update, func(sql string) string {
 		u, ds := Compile([]Source{{"ddl.sql", planTables}, {"job.sql", sql}}, Options{Registry: sqltest.Registry(), Parallelism: 2})
 		if ds.HasErrors() {
-			t.Errorf("%s\n%s", sql, diag.Renderer{}.String(ds))
-			continue
+			text := diag.Renderer{}.String(ds)
+			t.Errorf("%s\n%s", sql, text)
+			return text
 		}
 		var b strings.Builder
 		b.WriteString(u.Explain.Text)
@@ -45,15 +38,6 @@ func TestPlans(t *testing.T) {
 		for _, s := range u.Explain.State {
 			b.WriteString("state " + s.Kind + " " + s.Path + ": " + strings.Join(s.Slots, ", ") + "\n")
 		}
-		got := strings.TrimSpace(b.String())
-		if got != strings.TrimSpace(want) && !*update {
-			t.Errorf("%s\ngot\n%s\nwant\n%s", sql, got, want)
-		}
-		out = append(out, sql+"\n----\n"+got+"\n")
-	}
-	if *update {
-		if err := os.WriteFile(file, []byte(strings.Join(out, "====\n")), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+		return b.String()
+	})
 }

@@ -10,5 +10,6 @@
 //	datagen     source without an end
 //	print, blackhole  sinks that take every kind of row
 //
-// All others cannot be opened; they are there to be bound. Nothing here is used outside of tests.
+// All others cannot be opened; they are there to be bound. Blocks reads and writes
+// files of SQL and what is expected of it. Nothing here is used outside of tests.
 package sqltest
