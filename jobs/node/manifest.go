@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/engine"
@@ -104,7 +105,27 @@ func (n *Node) jsonTopic(ctx context.Context, name string) (func(ctx context.Con
 		if err != nil {
 			return err
 		}
-		_, err = n.store.Append(ctx, topiclog.AppendRequest{Partition: t.Partitions[0].ID, Batches: batch, Trusted: true})
-		return err
+		res, err := n.store.Append(ctx, topiclog.AppendRequest{Partition: t.Partitions[0].ID, Batches: batch, Trusted: true})
+		if err != nil {
+			return err
+		}
+		return onDisk(ctx, n.store, t.Partitions[0].ID, res.LastOffset)
 	}, nil
+}
+
+// onDisk waits until a record survives a power cut: a topic that was there before may
+// acknowledge earlier (millrace.durability = os).
+func onDisk(ctx context.Context, store *topiclog.Store, id topiclog.PartitionID, offset int64) error {
+	for {
+		st, err := store.State(id)
+		if err != nil || st.DurableEnd > offset {
+			return err
+		}
+		l, err := store.Fetch(ctx, topiclog.FetchRequest{Partition: id, Offset: offset, MaxBytes: 1, MaxWait: time.Minute,
+			Isolation: topiclog.Uncommitted, Durable: true})
+		if err != nil {
+			return err
+		}
+		l.Release()
+	}
 }
