@@ -7,15 +7,15 @@ import (
 	"github.com/millrace/millrace/runtime/engine"
 )
 
-// TestReplayWithReadiness: rows of a table whose partitions are told of by a topic can be
-// replayed, and the topic hears of them.
+// TestReplayWithReadiness: rows of a table whose partitions are told of by topics can be
+// replayed, and the topics hear of them.
 func TestReplayWithReadiness(t *testing.T) {
 	w := newWorld(t)
 	n := w.open()
 	w.topic(n, "clicks", 1)
 	w.produce(n, "clicks", `{"id":1,"a":1,"b":1}`, `{"id":2,"a":0,"b":1}`)
 	sql := func(x string) string {
-		return source("clicks", "clicks") + fmt.Sprintf("CREATE TABLE `out` (id BIGINT, x BIGINT, dt STRING) PARTITIONED BY (dt) WITH ('connector'='filesystem', 'path'='%s', 'format'='json', "+
+		return "SET 'manifest.topic' = 'files';\n" + source("clicks", "clicks") + fmt.Sprintf("CREATE TABLE `out` (id BIGINT, x BIGINT, dt STRING) PARTITIONED BY (dt) WITH ('connector'='filesystem', 'path'='%s', 'format'='json', "+
 			"'sink.partition-commit.policy.kind'='readiness-topic', 'sink.partition-commit.readiness-topic.name'='ready');\n", w.dir+"/out") +
 			"INSERT INTO `out` SELECT id, " + x + ", 'd1' FROM clicks;"
 	}
@@ -23,13 +23,15 @@ func TestReplayWithReadiness(t *testing.T) {
 	if got := w.replay(n, "out", sql("a")); got.Written != 1 {
 		t.Errorf("replayed %+v", got)
 	}
-	topic, err := n.store.Topic("ready")
-	if err != nil {
-		t.Fatal(err)
-	}
-	st, err := n.store.State(topic.Partitions[0].ID)
-	if err != nil || st.HighWatermark != 2 {
-		t.Errorf("the topic ends at %d, %v: told of the partition by the run and by the replay it has 2 records", st.HighWatermark, err)
+	for _, name := range []string{"ready", "files"} {
+		topic, err := n.store.Topic(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		st, err := n.store.State(topic.Partitions[0].ID)
+		if err != nil || st.HighWatermark != 2 {
+			t.Errorf("topic %s ends at %d, %v: told of the partition by the run and by the replay it has 2 records", name, st.HighWatermark, err)
+		}
 	}
 }
 

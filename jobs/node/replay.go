@@ -53,12 +53,17 @@ func (n *Node) Replay(ctx context.Context, req control.Replay) (control.Replayed
 	if err != nil {
 		return out, err
 	}
+	manifest, err := n.manifestTopic(ctx, g.Options[manifestKey])
+	if err != nil {
+		return out, err
+	}
 	run, err := engine.Start(ctx, g, engine.Deps{
 		Ledger: n.ledger, Scope: ledger.Scope{Job: rec.ID, Generation: rec.Generation},
 		DataDirectory: n.records.directory, NewUUID: newUUID, DeadLetters: &replayDead{dead: dead},
 		NewEnds: true,
 		// Nobody else will close the partitions of a job that has ended.
 		LeaveCloses: !rec.Finished,
+		Manifest:    manifest,
 		Readiness:   n.readinessTopic,
 		Keyed:       keyedStages(checkpoint.NewMemStore().Handle(), 0), Log: n.opts.Log,
 	})
