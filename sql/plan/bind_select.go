@@ -54,27 +54,6 @@ func (b *Binder) selectQuery(s *syntax.Select, ctes []*cte, order []*syntax.Orde
 	return out
 }
 
-// stateIDOf is the name that STATE_ID gives in a SELECT, or in the first one of a set
-// operation; "" without.
-func stateIDOf(e syntax.QueryExpr) string {
-	switch e := e.(type) {
-	case *syntax.SetOp:
-		return stateIDOf(e.Left)
-	case *syntax.Query:
-		return stateIDOf(e.Body)
-	case *syntax.Select:
-		for _, h := range e.Hints {
-			if !strings.EqualFold(h.Name.Name, "STATE_ID") || len(h.Args) != 1 {
-				continue
-			}
-			if lit, ok := h.Args[0].(*syntax.StringLit); ok {
-				return lit.Value
-			}
-		}
-	}
-	return ""
-}
-
 func (b *Binder) selectHints(s *syntax.Select) {
 	for _, h := range s.Hints {
 		if strings.EqualFold(h.Name.Name, "LOOKUP") {

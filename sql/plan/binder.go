@@ -107,6 +107,27 @@ func (b *Binder) path(kind string) string {
 	return strings.Join(append(slices.Clone(b.origin), kind), "/")
 }
 
+// stateIDOf is the name that STATE_ID gives in a SELECT, or in the first one of a set
+// operation; "" without.
+func stateIDOf(e syntax.QueryExpr) string {
+	switch e := e.(type) {
+	case *syntax.SetOp:
+		return stateIDOf(e.Left)
+	case *syntax.Query:
+		return stateIDOf(e.Body)
+	case *syntax.Select:
+		for _, h := range e.Hints {
+			if !strings.EqualFold(h.Name.Name, "STATE_ID") || len(h.Args) != 1 {
+				continue
+			}
+			if lit, ok := h.Args[0].(*syntax.StringLit); ok {
+				return lit.Value
+			}
+		}
+	}
+	return ""
+}
+
 // within runs f with one more element in the origin.
 func (b *Binder) within(element string, f func()) {
 	b.origin = append(b.origin, element)

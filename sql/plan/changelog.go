@@ -144,16 +144,7 @@ func (b *Binder) sameWhenTakenBack(x, in, by Node) bool {
 			}
 		}
 	case *Aggregate, *Join, *Rank:
-		for {
-			p, is := in.(*Project)
-			if !is {
-				break
-			}
-			for _, e := range p.Exprs {
-				d = max(d, expr.DeterminismOf(e))
-			}
-			in = p.Input
-		}
+		d = changingValues(in)
 	}
 	if d == fn.Deterministic {
 		return true
@@ -161,6 +152,30 @@ func (b *Binder) sameWhenTakenBack(x, in, by Node) bool {
 	b.errorf(diag.CodeNondeterministic, spanOf(by), "the rows of %s change, and an expression over them depends on the clock or on chance: a row could not be taken back as it came", nameOfUpdate(by)).
 		WithHelp("compute it below, over the rows of the source")
 	return false
+}
+
+// changingValues is what the values of rows that change depend on, up to the operators
+// that keep rows.
+func changingValues(n Node) fn.Determinism {
+	d := fn.Deterministic
+	if ChangelogOf(n).By == nil {
+		return d
+	}
+	switch n := n.(type) {
+	case *Project:
+		for _, e := range n.Exprs {
+			d = max(d, expr.DeterminismOf(e))
+		}
+	case *Unnest:
+		d = expr.DeterminismOf(n.Value)
+	case *Filter, *Union, *WindowTable:
+	default:
+		return d
+	}
+	for _, in := range n.Inputs() {
+		d = max(d, changingValues(in))
+	}
+	return d
 }
 
 func spanOf(n Node) diag.Span {
