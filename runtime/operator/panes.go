@@ -90,11 +90,10 @@ func (p *panes) split(ws *Windows, time *batch.Vec, sel batch.Sel) ([]paneRows, 
 	p.sels = p.sels[:0]
 	k := -1
 	for _, row := range sel {
-		pn, err := p.of(ws.Of(timeOf(time, row)))
-		if err != nil {
+		var err error
+		if k, err = p.put(k, ws.Of(timeOf(time, row)), row); err != nil {
 			return nil, err
 		}
-		k = p.put(k, pn, row)
 	}
 	return p.sels, nil
 }
@@ -110,11 +109,10 @@ func (p *panes) splitGiven(ws *Windows, b *batch.Batch, sel batch.Sel) ([]paneRo
 		if refuses(b, row, s.EndTime, p.lateness) {
 			continue
 		}
-		pn, err := p.of(s)
-		if err != nil {
+		var err error
+		if k, err = p.put(k, s, row); err != nil {
 			return nil, err
 		}
-		k = p.put(k, pn, row)
 	}
 	return p.sels, nil
 }
@@ -130,11 +128,10 @@ func (p *panes) splitAll(ws *Windows, b *batch.Batch, time int, sel batch.Sel) (
 			if refuses(b, row, s.EndTime, p.lateness) {
 				continue
 			}
-			pn, err := p.of(s)
-			if err != nil {
+			var err error
+			if k, err = p.put(k, s, row); err != nil {
 				return nil, err
 			}
-			k = p.put(k, pn, row)
 		}
 	}
 	return p.sels, nil
@@ -149,8 +146,12 @@ func timeOf(v *batch.Vec, row int32) int64 {
 	return v.Int64(i)
 }
 
-// put adds a row to the rows of a pane; k is where the last one went.
-func (p *panes) put(k int, pn *pane, row int32) int {
+// put adds a row to the rows of a window's pane; k is where the last one went.
+func (p *panes) put(k int, s Span, row int32) (int, error) {
+	pn, err := p.of(s)
+	if err != nil {
+		return k, err
+	}
 	if k < 0 || p.sels[k].p != pn {
 		k = slices.IndexFunc(p.sels, func(x paneRows) bool { return x.p == pn })
 		if k < 0 {
@@ -158,7 +159,7 @@ func (p *panes) put(k int, pn *pane, row int32) int {
 		}
 	}
 	p.sels[k].sel = append(p.sels[k].sel, row)
-	return k
+	return k, nil
 }
 
 func (p *panes) more(pn *pane) int {
