@@ -26,16 +26,8 @@ func jsonQuote(dst, s []byte) []byte {
 		switch {
 		case r == '"' || r == '\\' || r == '/':
 			dst = append(dst, '\\', byte(r))
-		case r == '\b':
-			dst = append(dst, '\\', 'b')
-		case r == '\f':
-			dst = append(dst, '\\', 'f')
-		case r == '\n':
-			dst = append(dst, '\\', 'n')
-		case r == '\r':
-			dst = append(dst, '\\', 'r')
-		case r == '\t':
-			dst = append(dst, '\\', 't')
+		case r < utf8.RuneSelf && shortEscape(byte(r)) != 0:
+			dst = append(dst, '\\', shortEscape(byte(r)))
 		case r < utf8.RuneSelf:
 			dst = append(dst, byte(r))
 		case r < 0x10000:

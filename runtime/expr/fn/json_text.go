@@ -95,6 +95,24 @@ func AppendJSON(dst []byte, v *batch.Vec, i int) []byte {
 	return batch.AppendText(dst, v, i, nil)
 }
 
+// shortEscape is the letter behind \ for a control character that JSON has one for,
+// or 0.
+func shortEscape(c byte) byte {
+	switch c {
+	case '\b':
+		return 'b'
+	case '\f':
+		return 'f'
+	case '\n':
+		return 'n'
+	case '\r':
+		return 'r'
+	case '\t':
+		return 't'
+	}
+	return 0
+}
+
 // AppendJSONString appends a JSON string; only what must be escaped is.
 func AppendJSONString(dst, s []byte) []byte {
 	const digits = "0123456789abcdef"
@@ -103,20 +121,12 @@ func AppendJSONString(dst, s []byte) []byte {
 		switch {
 		case c == '"' || c == '\\':
 			dst = append(dst, '\\', c)
-		case c == '\n':
-			dst = append(dst, '\\', 'n')
-		case c == '\r':
-			dst = append(dst, '\\', 'r')
-		case c == '\t':
-			dst = append(dst, '\\', 't')
-		case c == '\b':
-			dst = append(dst, '\\', 'b')
-		case c == '\f':
-			dst = append(dst, '\\', 'f')
-		case c < 0x20:
-			dst = append(dst, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
-		default:
+		case c >= 0x20:
 			dst = append(dst, c)
+		case shortEscape(c) != 0:
+			dst = append(dst, '\\', shortEscape(c))
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
 		}
 	}
 	return append(dst, '"')

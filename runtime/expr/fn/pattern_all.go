@@ -31,13 +31,16 @@ func newPattern(p string) (*pattern, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m, ok := newLandmark(tree); ok {
-		out.landmark = &m
-	}
+	out.landmark = newLandmark(tree)
 	if mayBeEmpty(tree) {
 		out.after, err = compileRegexp(`\A(?s:.)(?:` + tree.String() + `)`)
 	}
 	return out, err
+}
+
+// ruledOut reports that s lacks what every match contains.
+func (p *pattern) ruledOut(s []byte) bool {
+	return p.landmark != nil && !bytes.Contains(s, p.landmark.text)
 }
 
 // matches reports whether the pattern matches a part of s.
@@ -105,7 +108,7 @@ func mayBeEmpty(re *syntax.Regexp) bool {
 // eachMatch calls f with the group positions of each match, in the order and
 // number of java.util.regex.Matcher.find.
 func (p *pattern) eachMatch(s []byte, f func(loc []int)) {
-	if p.landmark != nil && !bytes.Contains(s, p.landmark.text) {
+	if p.ruledOut(s) {
 		return
 	}
 	all := p.FindAllSubmatchIndex(s, -1)

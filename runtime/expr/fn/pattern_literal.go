@@ -23,8 +23,9 @@ type landmark struct {
 const unbounded = -1
 
 // newLandmark finds the longest text among the parts of a pattern that follow one
-// another; ok is false when there is none.
-func newLandmark(tree *syntax.Regexp) (m landmark, ok bool) {
+// another; nil when there is none.
+func newLandmark(tree *syntax.Regexp) *landmark {
+	var m landmark
 	before := 0
 	walkParts(tree, func(part *syntax.Regexp) {
 		if part.Op == syntax.OpLiteral && part.Flags&syntax.FoldCase == 0 && len(string(part.Rune)) > len(m.text) && !broken(part.Rune) {
@@ -33,12 +34,12 @@ func newLandmark(tree *syntax.Regexp) (m landmark, ok bool) {
 		before = addWidths(before, maxWidth(part))
 	})
 	if m.text == nil {
-		return m, false
+		return nil
 	}
 	if m.before != unbounded && !looksBehind(tree) {
 		m.inside, _ = regexp.Compile(withoutStart(tree).String())
 	}
-	return m, true
+	return &m
 }
 
 // enter says from where s has to be read, and by which pattern; ok is false when it

@@ -150,19 +150,26 @@ func matchRunes(s []byte, part []rune) int {
 	return k
 }
 
+// escapeOf is the character in a row of ESCAPE; not ok is an error of the row.
+func escapeOf(ctx *Context, v *batch.Vec, i int32, out *batch.Vec) (_ rune, ok bool) {
+	e := text(v, i)
+	r, n := utf8.DecodeRune(e)
+	if n == 0 || n != len(e) {
+		ctx.Fail(out, i, batch.CodeArgument, "ESCAPE %s is not one character", quote(e))
+		return 0, false
+	}
+	return r, true
+}
+
 func bindLike(args []Arg) (Bound, error) {
 	k := func(ctx *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
 		cache := likeCacheOf(ctx)
 		for _, i := range sel {
 			escape, explicit := '\\', false
 			if len(args) > 2 {
-				e := text(args[2], i)
-				r, n := utf8.DecodeRune(e)
-				if n == 0 || n != len(e) {
-					ctx.Fail(out, i, batch.CodeArgument, "ESCAPE %s is not one character", quote(e))
+				if escape, explicit = escapeOf(ctx, args[2], i, out); !explicit {
 					continue
 				}
-				escape, explicit = r, true
 			}
 			m, err := cache.of(text(args[1], i), escape, explicit)
 			if err != nil {
@@ -342,7 +349,7 @@ func regexpExtract(_ *Context, re *pattern, args []*batch.Vec, i int32, out *bat
 
 func regexpReplace(_ *Context, re *pattern, args []*batch.Vec, i int32, out *batch.Vec) {
 	s := text(args[0], i)
-	if re.landmark == nil || bytes.Contains(s, re.landmark.text) {
+	if !re.ruledOut(s) {
 		s = re.ReplaceAllLiteral(s, text(args[2], i))
 	}
 	out.PutBytes(int(i), s)

@@ -198,13 +198,10 @@ func similarKernel(ctx *Context, args []*batch.Vec, sel batch.Sel, out *batch.Ve
 	for _, i := range sel {
 		key := similarKey{escape: -1}
 		if len(args) > 2 {
-			e := text(args[2], i)
-			r, n := utf8.DecodeRune(e)
-			if n == 0 || n != len(e) {
-				ctx.Fail(out, i, batch.CodeArgument, "ESCAPE %s is not one character", quote(e))
+			var ok bool
+			if key.escape, ok = escapeOf(ctx, args[2], i, out); !ok {
 				continue
 			}
-			key.escape = r
 		}
 		p := text(args[1], i)
 		key.pattern = string(p)

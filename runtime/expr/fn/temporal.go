@@ -1,7 +1,6 @@
 package fn
 
 import (
-	"bytes"
 	"errors"
 	"strings"
 
@@ -287,20 +286,14 @@ func bindUnixTimestamp(args []Arg) (Bound, error) {
 	if err != nil {
 		return b, err
 	}
-	withPattern := len(args) > 1
-	p, err := patternFor(args, 1, sqlPattern)
+	t, err := newTimeText(args, true, parseClock)
 	if err != nil {
 		return b, err
 	}
 	b.Kernel = func(ctx *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
-		ps := patternsOf(ctx, p)
+		ps := patternsOf(ctx, t.pattern)
 		for _, i := range sel {
-			if !withPattern && bytes.Count(text(args[0], i), []byte(":")) < 2 {
-				ctx.ParseNulls++
-				out.NullRow(int(i))
-				continue
-			}
-			c, ok := parseWith(ctx, ps, withPattern, args, i, out, true)
+			c, ok := t.read(ctx, ps, args, i, out)
 			if !ok {
 				continue
 			}

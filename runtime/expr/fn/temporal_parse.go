@@ -18,6 +18,47 @@ func parseClock(s []byte) (types.Civil, error) {
 	return c, err
 }
 
+// timeText reads argument 0 as a time: by the pattern in argument 1 or, where there is
+// none, by bare.
+type timeText struct {
+	pattern     *types.TimePattern // nil if it is known only row by row
+	withPattern bool
+	lenient     bool
+	bare        func([]byte) (types.Civil, error)
+}
+
+func newTimeText(args []Arg, lenient bool, bare func([]byte) (types.Civil, error)) (timeText, error) {
+	p, err := patternFor(args, 1, sqlPattern)
+	return timeText{pattern: p, withPattern: len(args) > 1, lenient: lenient, bare: bare}, err
+}
+
+// read gives the time of a row; on failure the row is NULL already (or an error for a
+// bad pattern).
+func (t *timeText) read(ctx *Context, ps *patterns, args []*batch.Vec, i int32, out *batch.Vec) (types.Civil, bool) {
+	var c types.Civil
+	var err error
+	if t.withPattern {
+		p := ps.row(ctx, args[1], i, out)
+		if p == nil {
+			return c, false
+		}
+		c, err = p.Parse(string(text(args[0], i)), t.lenient)
+	} else {
+		c, err = t.bare(text(args[0], i))
+	}
+	if err != nil {
+		parseNull(ctx, out, i)
+		return c, false
+	}
+	return c, true
+}
+
+// parseNull makes a row NULL whose text is no time, and counts it.
+func parseNull(ctx *Context, out *batch.Vec, i int32) {
+	ctx.ParseNulls++
+	out.NullRow(int(i))
+}
+
 // bindParse is TO_DATE and TO_TIMESTAMP: text that is none gives NULL.
 func bindParse(name string, ret types.Type, lenient bool) func([]Arg) (Bound, error) {
 	return func(args []Arg) (Bound, error) {
@@ -25,15 +66,14 @@ func bindParse(name string, ret types.Type, lenient bool) func([]Arg) (Bound, er
 		if err != nil {
 			return b, err
 		}
-		withPattern := len(args) > 1
-		p, err := patternFor(args, 1, sqlPattern)
+		t, err := newTimeText(args, lenient, types.ParseTimestamp)
 		if err != nil {
 			return b, err
 		}
 		b.Kernel = func(ctx *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
-			ps := patternsOf(ctx, p)
+			ps := patternsOf(ctx, t.pattern)
 			for _, i := range sel {
-				c, ok := parseWith(ctx, ps, withPattern, args, i, out, lenient)
+				c, ok := t.read(ctx, ps, args, i, out)
 				if !ok {
 					continue
 				}
@@ -42,35 +82,12 @@ func bindParse(name string, ret types.Type, lenient bool) func([]Arg) (Bound, er
 				} else if x, err := c.Timestamp(ret); err == nil {
 					out.I64[i] = x
 				} else {
-					ctx.ParseNulls++
-					out.NullRow(int(i))
+					parseNull(ctx, out, i)
 				}
 			}
 		}
 		return b, nil
 	}
-}
-
-// parseWith reads argument 0 by the pattern in argument 1, or in the SQL form;
-// on failure the row is NULL already (or an error for a bad pattern).
-func parseWith(ctx *Context, ps *patterns, withPattern bool, args []*batch.Vec, i int32, out *batch.Vec, lenient bool) (types.Civil, bool) {
-	var c types.Civil
-	var err error
-	if withPattern {
-		p := ps.row(ctx, args[1], i, out)
-		if p == nil {
-			return c, false
-		}
-		c, err = p.Parse(string(text(args[0], i)), lenient)
-	} else {
-		c, err = types.ParseTimestamp(text(args[0], i))
-	}
-	if err != nil {
-		ctx.ParseNulls++
-		out.NullRow(int(i))
-		return c, false
-	}
-	return c, true
 }
 
 func bindToLTZ(args []Arg) (Bound, error) {
@@ -148,8 +165,7 @@ func bindTextToLTZ(args []Arg, ret types.Type) (Bound, error) {
 	if err != nil {
 		return b, err
 	}
-	withPattern := len(args) > 1
-	p, err := patternFor(args, 1, sqlPattern)
+	t, err := newTimeText(args, false, types.ParseTimestamp)
 	if err != nil {
 		return b, err
 	}
@@ -161,7 +177,7 @@ func bindTextToLTZ(args []Arg, ret types.Type) (Bound, error) {
 		}
 	}
 	b.Kernel = func(ctx *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
-		ps := patternsOf(ctx, p)
+		ps := patternsOf(ctx, t.pattern)
 		zones := zoneCache{}
 		for _, i := range sel {
 			zone := "UTC"
@@ -173,14 +189,13 @@ func bindTextToLTZ(args []Arg, ret types.Type) (Bound, error) {
 				ctx.Fail(out, i, batch.CodeArgument, "unknown time zone %s", quote(zone))
 				continue
 			}
-			c, ok := parseWith(ctx, ps, withPattern, args, i, out, false)
+			c, ok := t.read(ctx, ps, args, i, out)
 			if !ok {
 				continue
 			}
 			x, err := c.Timestamp(ret)
 			if err != nil {
-				ctx.ParseNulls++
-				out.NullRow(int(i))
+				parseNull(ctx, out, i)
 				continue
 			}
 			out.I64[i] = z.ToInstant(x, 1_000_000)
