@@ -42,7 +42,8 @@ DOUBLE or DECIMAL to keep it.`,
 			Code: CodeUnboundedState, Phase: PhaseLint, Title: "state that grows for as long as the job runs",
 			Explanation: `GROUP BY, joins, Top-N and the first row of a key without a window keep what they know of every
 key. A time to live forgets what has not been written for that long; what comes later begins anew.
-Windows need none: they forget what has passed.`,
+Windows need none: they forget what has passed. A join without an equality also compares each row
+with all of the other side, in one task.`,
 			Wrong: stateExample(""),
 			Right: stateExample("SET 'table.exec.state.ttl' = '1 d';\n"),
 		},

@@ -23,8 +23,11 @@ type exprBinder struct {
 	// spans, if not nil, gets the place of each column reference.
 	spans map[*expr.Column]diag.Span
 	// subs takes sub-queries; nil: they cannot stand here.
-	subs  *subqueries
-	depth int
+	subs *subqueries
+	// filters are the operands of the AND at the top of a WHERE: of them FALSE and
+	// unknown are the same.
+	filters map[syntax.Expr]bool
+	depth   int
 }
 
 // maxDepth bounds the nesting of expressions.

@@ -33,10 +33,6 @@ func (b *Binder) join(j *syntax.Join, sc *scope) Node {
 	}
 	n := b.newJoin(joinKinds[j.Kind], left, right, Conjuncts(on), j.Op.Span())
 	n.TTL = [2]int64{b.ttlOf(ls.rels), b.ttlOf(rs.rels)}
-	if !b.joinAllowed(n, j) {
-		sc.rels, sc.merged = sc.rels[:mid], sc.merged[:midMerged]
-		return nil
-	}
 	for i := first; i < len(sc.rels); i++ {
 		sc.rels[i].cols = retyped(sc.rels[i].cols, n.Cols)
 	}
@@ -65,23 +61,6 @@ func retyped(cols, joined []Column) []Column {
 	return out
 }
 
-// joinAllowed says whether a join can run in the mode at hand.
-func (b *Binder) joinAllowed(n *Join, j *syntax.Join) bool {
-	if b.Batch || b.declaring || n.endless() {
-		return true
-	}
-	if len(n.Keys) == 0 && n.Kind == graph.InnerJoin && n.Condition == nil {
-		return true // a list of tables: WHERE decides
-	}
-	b.joinNotYet(j.Op.Span(), joinName(j))
-	return false
-}
-
-// endless reports a join that needs no end of its inputs.
-func (n *Join) endless() bool {
-	return n.Streams() || n.Changes && (len(n.Keys) > 0 || n.Kind >= graph.SemiJoin || n.OneRow)
-}
-
 func joinName(j *syntax.Join) string {
 	switch j.Kind {
 	case syntax.InnerJoin:
@@ -97,15 +76,6 @@ func joinName(j *syntax.Join) string {
 		return "a list of tables in FROM"
 	}
 	return "CROSS JOIN"
-}
-
-// joinNotYet says what joins there are in streaming mode.
-func (b *Binder) joinNotYet(at diag.Span, what string) {
-	b.notYet(at, what+" in streaming mode without an equality, a window or a time interval").
-		WithHelp("a window join: L.window_start = R.window_start AND L.window_end = R.window_end, over equal windows of TUMBLE, HOP or CUMULATE").
-		WithHelp("an interval join: R.ts BETWEEN L.ts - INTERVAL '5' MINUTE AND L.ts + INTERVAL '5' MINUTE, over row times").
-		WithHelp("where the inputs end, SET 'execution.runtime-mode' = 'batch'").
-		WithHelp("to merge streams by key, use CREATE WIDE TABLE or UNION ALL with GROUP BY")
 }
 
 // newJoin makes a join of conditions: equalities between the sides become keys.
@@ -239,22 +209,6 @@ func placeBound(n Node, c expr.Expr) Node {
 		return &out
 	}
 	return nil
-}
-
-// checkJoins reports joins of FROM that would never end.
-func (b *Binder) checkJoins(n Node) bool {
-	ok := true
-	if b.Batch || b.declaring {
-		return true
-	}
-	Walk(n, func(x Node) bool {
-		if j, is := x.(*Join); is && !j.endless() && ok {
-			ok = false
-			b.joinNotYet(j.Span, "a join")
-		}
-		return ok
-	})
-	return ok
 }
 
 // placeKey gives the node with the key, nil if it has no place there.

@@ -35,7 +35,7 @@ func (eb *exprBinder) binary(e *syntax.Binary) expr.Expr {
 	}
 	if e.Op != syntax.OpAnd && e.Op != syntax.OpOr {
 		if l, r, ok := rowPair(e); ok {
-			return eb.rowsEqual(e, l, r)
+			return eb.rowsEqual(l.Items, nil, r.Items, e.Span())
 		}
 		return eb.call(function.Binary(e.Op), e.Span(), e.Left, e.Right)
 	}
@@ -65,35 +65,6 @@ func (eb *exprBinder) binary(e *syntax.Binary) expr.Expr {
 		return expr.NewAnd(bound...)
 	}
 	return expr.NewOr(bound...)
-}
-
-// rowPair finds ROW(a, ...) = ROW(b, ...) with as many fields on both sides.
-func rowPair(e *syntax.Binary) (l, r *syntax.RowExpr, ok bool) {
-	if e.Op != syntax.OpEq {
-		return nil, nil, false
-	}
-	l, left := e.Left.(*syntax.RowExpr)
-	r, right := e.Right.(*syntax.RowExpr)
-	return l, r, left && right && len(l.Items) == len(r.Items) && len(l.Items) > 0
-}
-
-// rowsEqual compares rows that are written out field by field, as SQL:2023 and
-// Flink do: unknown where a field is NULL and the others are equal. Values of type
-// ROW, and <>, take NULL fields for equal, as Flink does.
-func (eb *exprBinder) rowsEqual(e *syntax.Binary, l, r *syntax.RowExpr) expr.Expr {
-	var all []expr.Expr
-	for i := range l.Items {
-		if x := eb.binary(&syntax.Binary{Loc: e.Loc, Op: syntax.OpEq, Left: l.Items[i], Right: r.Items[i], OpLoc: e.OpLoc}); x != nil {
-			all = append(all, x)
-		}
-	}
-	if len(all) < len(l.Items) {
-		return nil
-	}
-	if len(all) == 1 {
-		return all[0]
-	}
-	return expr.NewAnd(all...)
 }
 
 // chain collects the operands of a left-deep chain of one operator.
@@ -148,22 +119,6 @@ func (eb *exprBinder) negate(x expr.Expr, not bool, span diag.Span) expr.Expr {
 		return x
 	}
 	return eb.apply("NOT", span, nil, []expr.Expr{x})
-}
-
-func (eb *exprBinder) in(e *syntax.In) expr.Expr {
-	if e.Query != nil {
-		return eb.inQuery(e.Expr, e.Not, e.Query, e.Span())
-	}
-	if _, row := e.Expr.(*syntax.RowExpr); row {
-		eb.b.notYet(e.Expr.Span(), "IN over rows of values")
-		return nil
-	}
-	asts := append([]syntax.Expr{e.Expr}, e.List...)
-	args, ok := eb.bindAll(asts)
-	if !ok {
-		return nil
-	}
-	return eb.negate(eb.apply("IN", e.Span(), asts, args), e.Not, e.Span())
 }
 
 func (eb *exprBinder) like(e *syntax.LikeExpr) expr.Expr {

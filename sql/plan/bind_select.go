@@ -93,9 +93,6 @@ func (b *Binder) selectIn(s *syntax.Select, ctes []*cte, order []*syntax.OrderIt
 	if s.Where != nil {
 		node = sel.where(s.Where, node)
 	}
-	if node != nil && !b.checkJoins(node) {
-		node = nil
-	}
 	sel.input = node
 	if sel.grouped(order) {
 		sel.bindGrouped()
@@ -241,7 +238,7 @@ func (sel *selection) star(s *syntax.Star) bool {
 // where filters a node; equalities between the sides of a join become its keys.
 func (sel *selection) where(e syntax.Expr, node Node) Node {
 	b, subs := sel.b, &subqueries{}
-	eb := &exprBinder{b: b, sc: sel.plainScope, clause: "WHERE", subs: subs}
+	eb := &exprBinder{b: b, sc: sel.plainScope, clause: "WHERE", subs: subs, filters: filters(e)}
 	p := eb.predicate(e)
 	if p == nil || node == nil {
 		return node

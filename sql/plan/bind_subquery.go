@@ -163,57 +163,13 @@ func isGlobal(n Node) bool {
 	}
 }
 
-// inQuery binds x [NOT] IN (query).
-func (eb *exprBinder) inQuery(left syntax.Expr, not bool, q *syntax.Query, at diag.Span) expr.Expr {
-	if _, row := left.(*syntax.RowExpr); row {
-		eb.b.notYet(left.Span(), "IN over rows of values")
-		return nil
-	}
-	x := eb.bind(left)
-	out := eb.bindSubquery(q, "IN with a sub-query", at)
-	if x == nil || out == nil {
-		return nil
-	}
-	if len(out.Columns()) != 1 {
-		eb.b.errorf(diag.CodeColumnCount, q.Span(), "IN compares with one column, the sub-query gives %d", len(out.Columns()))
-		return nil
-	}
-	n, conds, ok := eb.correlate(out.Node, at)
-	if !ok {
-		return nil
-	}
-	value, _ := ColumnByID(n.Columns(), out.Columns()[0].ID)
-	same, err := function.Call(eb.b.Functions, "=", x, value.Ref())
-	if err != nil {
-		eb.b.errorf(diag.CodeTypeMismatch, at, "IN compares %s with %s", x.Type().WithNullable(true), value.Type.WithNullable(true)).
-			WithHelp("CAST one of them")
-		return nil
-	}
-	s := &subquery{kind: graph.MarkJoin, right: n, span: at, mark: &Column{ID: eb.b.id(), Name: "IN", Type: rt.NewBoolean()}}
-	eb.add(s, conds)
-	l, r, _, simple := equality(same)
-	switch {
-	case s.condition == nil && simple:
-		s.outer, s.inner = append(s.outer, l), append(s.inner, r)
-		s.nullAware = l.Type().Nullable || r.Type().Nullable
-	case s.condition == nil:
-		s.condition = same
-	default:
-		s.condition = expr.NewAnd(eb.only(s.condition), same)
-	}
-	if !same.Type().Nullable {
-		s.mark.Type = s.mark.Type.NotNull()
-	}
-	return eb.negate(s.mark.Ref(), not, at)
-}
-
 // quantified binds = ANY and <> ALL, which are IN and NOT IN.
 func (eb *exprBinder) quantified(e *syntax.Quantified) expr.Expr {
 	switch {
 	case e.Op == syntax.OpEq && !e.All:
-		return eb.inQuery(e.Left, false, e.Query, e.Span())
+		return eb.inQuery(e, e.Left, false, e.Query)
 	case e.Op == syntax.OpNe && e.All:
-		return eb.inQuery(e.Left, true, e.Query, e.Span())
+		return eb.inQuery(e, e.Left, true, e.Query)
 	}
 	eb.b.notYet(e.Span(), "a comparison with ANY or ALL of a sub-query other than = ANY and <> ALL").
 		WithHelp("compare with (SELECT MIN(x) ...) or (SELECT MAX(x) ...)")

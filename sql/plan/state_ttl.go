@@ -80,6 +80,9 @@ func (b *Binder) lintState(n Node) {
 		case *Join:
 			if x.Changes && (x.TTL[0] == 0 || x.TTL[1] == 0) {
 				what = "every row of its inputs"
+				if len(x.Keys) == 0 {
+					what += " and, as it has no equality, compares each new one with all of the other side in one task"
+				}
 			}
 		case *Normalize:
 			if x.TTL == 0 {
