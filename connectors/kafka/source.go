@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -17,6 +16,7 @@ import (
 	"github.com/millrace/millrace/connectors/keyvalue"
 	"github.com/millrace/millrace/connectors/recordmeta"
 	"github.com/millrace/millrace/connectors/scanrange"
+	"github.com/millrace/millrace/connectors/topicset"
 	"github.com/millrace/millrace/runtime/connector"
 )
 
@@ -35,7 +35,7 @@ type source struct {
 	// patience is how long a topic may be unknown to the brokers before it
 	// counts as deleted: one that has just started knows none.
 	patience time.Duration
-	known    listing
+	known    topicset.Listing
 }
 
 var (
@@ -128,7 +128,7 @@ func (s *source) current(ctx context.Context) (described, error) {
 
 // Partitions implements connector.Source.
 func (s *source) Partitions(ctx context.Context) ([]connector.Partition, error) {
-	return s.known.list(s.table.Options, func() ([]connector.Partition, error) {
+	return s.known.List(s.table.Options, func() ([]connector.Partition, error) {
 		t, err := s.current(ctx)
 		if err != nil {
 			return nil, err
@@ -144,30 +144,6 @@ func (s *source) partitions(t described) []connector.Partition {
 		out = append(out, connector.Partition{TopicID: s.id, Topic: s.topic, ID: p})
 	}
 	return out
-}
-
-// listing is what Partitions gave, for as long as it is good.
-type listing struct {
-	mu     sync.Mutex
-	listed []connector.Partition
-	asked  time.Time
-}
-
-func (l *listing) list(v connector.Values, ask func() ([]connector.Partition, error)) ([]connector.Partition, error) {
-	const key = "scan.topic-partition-discovery.interval"
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.listed != nil && v.Has(key) {
-		if d := v.Duration(key); d == 0 || time.Since(l.asked) < d {
-			return slices.Clone(l.listed), nil
-		}
-	}
-	out, err := ask()
-	if err != nil {
-		return nil, err
-	}
-	l.listed, l.asked = out, time.Now()
-	return slices.Clone(out), nil
 }
 
 // bounds are what there is of each partition: from its first offset to the last

@@ -187,10 +187,6 @@ func TestDiscovery(t *testing.T) {
 	if a, b, c := count(plain), count(never), count(hourly); a != 3 || b != 1 || c != 1 {
 		t.Errorf("%d, %d and %d partitions; want 3, 1, 1", a, b, c)
 	}
-	hourly.known.asked = time.Now().Add(-2 * time.Hour)
-	if n := count(hourly); n != 3 {
-		t.Errorf("%d partitions after the interval", n)
-	}
 }
 
 func mismatchOf(t testing.TB, err error) *connector.MismatchError {

@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/connectors/keyvalue"
 	"github.com/millrace/millrace/connectors/recordmeta"
 	"github.com/millrace/millrace/connectors/scanrange"
+	"github.com/millrace/millrace/connectors/topicset"
 	"github.com/millrace/millrace/runtime/connector"
 )
 
@@ -59,8 +60,8 @@ Not there yet: Kerberos, OAuth and client certificates.`,
 
 func scanOptions() []connector.Option {
 	return []connector.Option{
-		{Key: scanrange.KeyTopic, Check: scanrange.CheckTopic, Doc: "The topic's name; a source may name several, separated by `;`. Each topic is a lane of its own."},
-		{Key: scanrange.KeyPattern, Check: scanrange.CheckPattern, Doc: "In place of `topic`: every topic whose whole name matches this regular expression (RE2), also those that are created later; Kafka's internal topics never match. A source only."},
+		scanrange.TopicOption(),
+		scanrange.PatternOption("Kafka's internal topics never match"),
 		{Key: "scan.startup.mode", Type: connector.OptEnum, Default: scanrange.Group,
 			Enum: []string{scanrange.Group, scanrange.Earliest, scanrange.Latest, scanrange.Timestamp, scanrange.Specific},
 			Doc:  "Where a job that has no position yet starts. `group-offsets` without a committed offset goes by `properties.auto.offset.reset`; `latest-offset` is behind the last record that is no part of an open transaction."},
@@ -71,8 +72,7 @@ func scanOptions() []connector.Option {
 			Doc:  "Where reading ends; `latest-offset` is the end as it is when the job starts."},
 		{Key: "scan.bounded.timestamp-millis", Type: connector.OptInt, Doc: "With mode `timestamp`: up to, not including, the first record at or after this time."},
 		{Key: "scan.bounded.specific-offsets", Check: scanrange.CheckOffsets, Doc: "With mode `specific-offsets`: up to, not including, these offsets."},
-		{Key: "scan.topic-partition-discovery.interval", Type: connector.OptDuration,
-			Doc: "How long a list of partitions is good for, `0` for ever. New partitions are read from their first record on. Without it the cluster is asked every `source.monitor-interval` of the job, and never more often than that."},
+		topicset.DiscoveryOption("the cluster"),
 	}
 }
 
@@ -185,7 +185,7 @@ func checkServers(s string) error {
 
 // validate finds options that contradict each other.
 func validate(v connector.Values, formats []format.Format) error {
-	if err := validateTopics(v); err != nil {
+	if err := scanrange.CheckTopics(v, "kafka"); err != nil {
 		return err
 	}
 	if err := keyvalue.Validate(v, formats, false); err != nil {
@@ -212,27 +212,4 @@ func validateGroup(v connector.Values, modes ...string) error {
 
 func millis(v connector.Values, key string) time.Duration {
 	return time.Duration(v.Int(key)) * time.Millisecond
-}
-
-// validateTopics finds topics that contradict other options.
-func validateTopics(v connector.Values) error {
-	switch {
-	case v.Has(scanrange.KeyTopic) && v.Has(scanrange.KeyPattern):
-		return &connector.OptionError{Key: scanrange.KeyPattern, Message: `"topic" and "topic-pattern" both say what is read: keep one`}
-	case !v.Has(scanrange.KeyTopic) && !v.Has(scanrange.KeyPattern):
-		return &connector.OptionError{Key: scanrange.KeyTopic, Missing: true, Message: `connector "kafka" needs option "topic" or "topic-pattern"`}
-	}
-	t, err := scanrange.TopicsOf(v)
-	if err != nil {
-		return &connector.OptionError{Key: scanrange.KeyPattern, OnValue: true, Message: err.Error()}
-	}
-	if _, single := t.One(); single {
-		return nil
-	}
-	for _, key := range []string{"scan.startup.specific-offsets", "scan.bounded.specific-offsets"} {
-		if v.Has(key) {
-			return &connector.OptionError{Key: key, Message: fmt.Sprintf("%q names partitions, not topics: it is for a table over one topic", key)}
-		}
-	}
-	return nil
 }

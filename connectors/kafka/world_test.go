@@ -141,9 +141,9 @@ func (w *world) several(with ...string) *several {
 	check(w.t, err)
 	w.t.Cleanup(func() { s.Close() })
 	all := s.(*several)
-	all.patience = 200 * time.Millisecond
+	all.common.patience = 200 * time.Millisecond
 	for _, m := range all.byName {
-		m.patience = all.patience
+		m.patience = all.common.patience
 	}
 	return all
 }

@@ -29,6 +29,11 @@
 // such offset: a dead letter with the bytes of the batch, not the end of the
 // lane.
 //
+// A table over a list or a pattern of topics has a source for each of them, looked up
+// by name; which topics there are is looked for anew each time that partitions are
+// listed. One that was deleted, or made again, is left out of the list, and its lane
+// says so.
+//
 // # Writing
 //
 // A bucket is one partition, an artefact one append of record batches, which the

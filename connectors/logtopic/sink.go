@@ -7,6 +7,7 @@ import (
 
 	"github.com/millrace/millrace/connectors/keyvalue"
 	"github.com/millrace/millrace/connectors/recordmeta"
+	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/record"
 	"github.com/millrace/millrace/storage/topiclog"
@@ -51,7 +52,15 @@ func (c *Connector) OpenSink(_ context.Context, t *connector.Table, o connector.
 		return nil, fmt.Errorf("table %s: %w", t.Name, err)
 	}
 	s.byKey = s.enc.HasKey() && t.Options.String("sink.partitioner") == "default"
-	if s.topic, err = c.topicOf(t); err != nil {
+	wanted, err := scanrange.TopicsOf(t.Options)
+	if err != nil {
+		return nil, fmt.Errorf("table %s: %w", t.Name, err)
+	}
+	name, ok := wanted.One()
+	if !ok {
+		return nil, fmt.Errorf("table %s: a table that is written has one topic; it names several", t.Name)
+	}
+	if s.topic, err = c.topicOf(t, name); err != nil {
 		return nil, err
 	}
 	s.store = c.log.Store()

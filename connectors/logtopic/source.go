@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/connectors/keyvalue"
 	"github.com/millrace/millrace/connectors/recordmeta"
 	"github.com/millrace/millrace/connectors/scanrange"
+	"github.com/millrace/millrace/connectors/topicset"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/topiclog"
 )
@@ -23,6 +24,7 @@ type source struct {
 	policy format.Policy
 	topic  topiclog.Topic // as it was when the source was opened
 	zone   recordmeta.Zone
+	known  topicset.Listing
 }
 
 var (
@@ -47,16 +49,32 @@ func (c *Connector) OpenSource(_ context.Context, t *connector.Table) (connector
 	if err := recordmeta.Check(t); err != nil {
 		return nil, err
 	}
-	topic, err := c.topicOf(t)
+	wanted, err := scanrange.TopicsOf(t.Options)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("table %s: %w", t.Name, err)
 	}
-	return &source{store: c.log.Store(), table: t, layout: l, policy: policy, topic: topic, zone: recordmeta.Zone{Location: t.Zone}}, nil
+	common := &source{table: t, layout: l, policy: policy, zone: recordmeta.Zone{Location: t.Zone}}
+	if name, ok := wanted.One(); ok {
+		topic, err := c.topicOf(t, name)
+		if err != nil {
+			return nil, err
+		}
+		common.store, common.topic = c.log.Store(), topic
+		return common, nil
+	}
+	if c.log == nil {
+		return nil, fmt.Errorf("opening the topics of table %s: no log is open", t.Name)
+	}
+	common.store = c.log.Store()
+	s, err := openSeveral(common, wanted)
+	if err != nil {
+		return nil, fmt.Errorf("table %s: %w", t.Name, err)
+	}
+	return s, nil
 }
 
 // topicOf is the topic that a table names.
-func (c *Connector) topicOf(t *connector.Table) (topiclog.Topic, error) {
-	name := t.Options.String("topic")
+func (c *Connector) topicOf(t *connector.Table, name string) (topiclog.Topic, error) {
 	if c.log == nil {
 		return topiclog.Topic{}, fmt.Errorf("opening topic %s for table %s: no log is open", name, t.Name)
 	}
@@ -78,15 +96,21 @@ func (s *source) current() (topiclog.Topic, error) {
 
 // Partitions implements connector.Source.
 func (s *source) Partitions(context.Context) ([]connector.Partition, error) {
-	t, err := s.current()
-	if err != nil {
-		return nil, err
-	}
+	return s.known.List(s.table.Options, func() ([]connector.Partition, error) {
+		t, err := s.current()
+		if err != nil {
+			return nil, err
+		}
+		return partitionsOf(&t), nil
+	})
+}
+
+func partitionsOf(t *topiclog.Topic) []connector.Partition {
 	out := make([]connector.Partition, len(t.Partitions))
 	for i, p := range t.Partitions {
 		out[i] = connector.Partition{TopicID: connector.UUID(t.ID), Topic: t.Name, ID: p.Index}
 	}
-	return out, nil
+	return out
 }
 
 // located is a partition as the store knows it.
@@ -398,19 +422,27 @@ func (s *source) MirrorCursor(ctx context.Context, next []connector.Position) er
 
 // Hold implements connector.Holder.
 func (s *source) Hold(ctx context.Context, name string, from []connector.Position) error {
-	t, err := s.current()
+	holds, err := s.holds(name, from)
 	if err != nil {
 		return err
+	}
+	return s.store.SetHolds(ctx, name, holds)
+}
+
+func (s *source) holds(name string, from []connector.Position) ([]topiclog.Hold, error) {
+	t, err := s.current()
+	if err != nil {
+		return nil, err
 	}
 	holds := make([]topiclog.Hold, 0, len(from))
 	for _, p := range from {
 		at, err := s.locate(&t, p.Partition)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		holds = append(holds, topiclog.Hold{Name: name, Partition: at.id, Offset: p.Offset})
 	}
-	return s.store.SetHolds(ctx, name, holds)
+	return holds, nil
 }
 
 // Close implements connector.Source.

@@ -106,7 +106,10 @@ func TestOptionErrors(t *testing.T) {
 		{"scan.startup.mode=timestamp;scan.startup.timestamp-millis=2000;scan.bounded.mode=timestamp;scan.bounded.timestamp-millis=1000", "scan.bounded.timestamp-millis"},
 		{"scan.startup.mode=specific-offsets;scan.startup.specific-offsets=partition:0,offset:1|partition:1,offset:9;scan.bounded.mode=specific-offsets;scan.bounded.specific-offsets=partition:0,offset:1|partition:1,offset:8", "scan.bounded.specific-offsets"},
 		{"scan.startup.mode=now", "scan.startup.mode"},
-		{"topic=a|b", "topic"},
+		{"topic=a,b", "topic"},
+		{"topic=a|a", "topic"},
+		{"topic-pattern=a.*", "topic-pattern"}, // beside topic
+		{"topic=a|b;scan.startup.mode=specific-offsets;scan.startup.specific-offsets=partition:0,offset:1", "scan.startup.specific-offsets"},
 		{"scan.start.mode=x", "scan.start.mode"},
 	} {
 		with := map[string]string{"connector": "log", "topic": "t"}

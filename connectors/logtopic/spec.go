@@ -1,13 +1,11 @@
 package logtopic
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/millrace/millrace/connectors/format"
 	"github.com/millrace/millrace/connectors/keyvalue"
 	"github.com/millrace/millrace/connectors/recordmeta"
 	"github.com/millrace/millrace/connectors/scanrange"
+	"github.com/millrace/millrace/connectors/topicset"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/client"
 )
@@ -35,13 +33,18 @@ func (c *Connector) Spec() *connector.Spec {
 	s := &connector.Spec{
 		Name:    "log",
 		Summary: "Topics of the embedded log store.",
-		Doc: `A table over one topic of the log in the data directory. As a source it starts at ` + "`scan.startup.mode`" + `
+		Doc: `A table over topics of the log in the data directory. As a source it starts at ` + "`scan.startup.mode`" + `
 the first time a job reads a partition; from then on the job's own positions count. As a sink it appends
-records; a job's records appear exactly once after any crash.`,
+records to one topic; a job's records appear exactly once after any crash.
+
+A source over a list or a pattern of topics has a lane for each of them: one that stops keeps nobody from reading
+the others. New topics that match, and new partitions, are looked for every ` + "`source.monitor-interval`" + ` of the
+job (10 s unless it is set) and read from their first record on. Metadata column ` + "`topic`" + ` says where a row comes from.`,
 		Source: true, Sink: true, DefaultFormat: "json", Changelog: connector.InsertOnly,
 		Guarantee: "Exactly once: each append carries its artefact's id in the same journal entry.",
 		Options: append([]connector.Option{
-			{Key: "topic", Required: true, Check: checkTopic, Doc: "The topic's name."},
+			scanrange.TopicOption(),
+			scanrange.PatternOption("topics that Millrace keeps for itself (`__millrace_...`) never match"),
 			{Key: "properties.group.id", Doc: "The subscription's name: what shows the job's lag, and where `group-offsets` starts."},
 			{Key: "scan.startup.mode", Type: connector.OptEnum, Default: scanrange.Group,
 				Enum: []string{scanrange.Group, scanrange.Earliest, scanrange.Latest, scanrange.Timestamp, scanrange.Specific},
@@ -53,11 +56,15 @@ records; a job's records appear exactly once after any crash.`,
 				Doc:  "Where reading ends; `latest-offset` is the end as it is when the job starts."},
 			{Key: "scan.bounded.timestamp-millis", Type: connector.OptInt, Doc: "With mode `timestamp`: up to, not including, the first record at or after this time."},
 			{Key: "scan.bounded.specific-offsets", Check: scanrange.CheckOffsets, Doc: "With mode `specific-offsets`: up to, not including, these offsets."},
+			topicset.DiscoveryOption("the log"),
 			{Key: "sink.partitioner", Type: connector.OptEnum, Default: "default", Enum: []string{"default", "round-robin"},
 				Doc: "Which partition a row goes to: `default` by the murmur2 hash of the record's key (without one as `round-robin`); `round-robin` gives whole appends to the partitions in turn."},
 		}, keyvalue.Options(c.formats, false)...),
 		Metadata: recordmeta.Spec(),
 		Validate: func(v connector.Values) error {
+			if err := scanrange.CheckTopics(v, "log"); err != nil {
+				return err
+			}
 			if err := keyvalue.Validate(v, c.formats, false); err != nil {
 				return err
 			}
@@ -68,13 +75,6 @@ records; a job's records appear exactly once after any crash.`,
 		s.Formats = append(s.Formats, f.Spec())
 	}
 	return s
-}
-
-func checkTopic(s string) error {
-	if strings.ContainsAny(s, ";,") {
-		return fmt.Errorf("%q names several topics: not_yet: one table reads one topic; declare a table for each and UNION ALL them", s)
-	}
-	return nil
 }
 
 // validate finds options that contradict each other.

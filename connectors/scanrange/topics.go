@@ -95,3 +95,37 @@ func CheckTopic(s string) error {
 	}
 	return nil
 }
+
+// TopicOption is option `topic`.
+func TopicOption() connector.Option {
+	return connector.Option{Key: KeyTopic, Check: CheckTopic, Doc: "The topic's name; a source may name several, separated by `;`. Each topic is a lane of its own."}
+}
+
+// PatternOption is option `topic-pattern`; but: which topics no pattern stands for.
+func PatternOption(but string) connector.Option {
+	return connector.Option{Key: KeyPattern, Check: CheckPattern,
+		Doc: "In place of `topic`: every topic whose whole name matches this regular expression (RE2), also those that are created later; " + but + ". A source only."}
+}
+
+// CheckTopics finds topics that contradict other options of a table of a connector.
+func CheckTopics(v connector.Values, name string) error {
+	switch {
+	case v.Has(KeyTopic) && v.Has(KeyPattern):
+		return &connector.OptionError{Key: KeyPattern, Message: `"topic" and "topic-pattern" both say what is read: keep one`}
+	case !v.Has(KeyTopic) && !v.Has(KeyPattern):
+		return &connector.OptionError{Key: KeyTopic, Missing: true, Message: fmt.Sprintf(`connector %q needs option "topic" or "topic-pattern"`, name)}
+	}
+	t, err := TopicsOf(v)
+	if err != nil {
+		return &connector.OptionError{Key: KeyPattern, OnValue: true, Message: err.Error()}
+	}
+	if _, single := t.One(); single {
+		return nil
+	}
+	for _, key := range []string{"scan.startup.specific-offsets", "scan.bounded.specific-offsets"} {
+		if v.Has(key) {
+			return &connector.OptionError{Key: key, Message: fmt.Sprintf("%q names partitions, not topics: it is for a table over one topic", key)}
+		}
+	}
+	return nil
+}

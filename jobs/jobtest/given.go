@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/connectors/format"
 	"github.com/millrace/millrace/connectors/format/csvfmt"
 	"github.com/millrace/millrace/connectors/format/jsonfmt"
+	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/types"
@@ -45,8 +47,10 @@ type givenConnector struct {
 func (c *givenConnector) OpenSource(_ context.Context, t *connector.Table) (connector.Source, error) {
 	tab := c.given.tables[t.Name]
 	s := &givenSource{table: t, topic: t.Name, parts: make([][]givenRecord, 1), options: format.FromValues(t.Options, "")}
-	if t.Options.Has("topic") {
-		s.topic = t.Options.String("topic")
+	if t.Options.Has(scanrange.KeyTopic) {
+		if name := t.Options.String(scanrange.KeyTopic); !strings.Contains(name, ";") {
+			s.topic = name // of several, a given row is of none
+		}
 	}
 	name := c.Spec().DefaultFormat
 	if t.Options.Has("format") {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -47,36 +46,13 @@ func TestKafkaTopicsByPattern(t *testing.T) {
 	if err != nil {
 		t.Fatal(explain(err))
 	}
-	await := func(rows int64) {
-		t.Helper()
-		again := time.NewTicker(5 * time.Millisecond)
-		defer again.Stop()
-		for ctx := w.ctx(); ; {
-			all, err := n.Ledger(ctx, "out")
-			if err != nil {
-				t.Fatal(err)
-			}
-			read := int64(0)
-			for _, topic := range all {
-				read += topic.Read
-			}
-			if read >= rows {
-				return
-			}
-			select {
-			case <-ctx.Done():
-				t.Fatalf("the job has read %d rows, want %d", read, rows)
-			case <-again.C:
-			}
-		}
-	}
-	await(3)
+	w.awaitRead(n, "out", 3)
 	if err := cluster.CreateTopic("clicks.asia", 1, nil); err != nil {
 		t.Fatal(err)
 	}
 	put("clicks.asia", 0, `{"id":5,"a":0}`)
 	put("clicks.asia", 0, `{"id":6,"a":4}`)
-	await(5)
+	w.awaitRead(n, "out", 5)
 	if err := r.Stop(w.ctx()); err != nil {
 		t.Fatal(err)
 	}

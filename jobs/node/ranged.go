@@ -29,7 +29,7 @@ func (c *rangedConnector) OpenSource(ctx context.Context, t *connector.Table) (c
 	if err != nil {
 		return nil, err
 	}
-	r := &rangedSource{Source: s, node: c.node, rng: c.rng, topic: t.Options.String("topic")}
+	r := &rangedSource{Source: s, node: c.node, rng: c.rng}
 	if p, ok := s.(connector.DecodePolicy); ok {
 		return struct {
 			*rangedSource
@@ -41,19 +41,18 @@ func (c *rangedConnector) OpenSource(ctx context.Context, t *connector.Table) (c
 
 type rangedSource struct {
 	connector.Source
-	node  *Node
-	rng   readrange.Range
-	topic string
+	node *Node
+	rng  readrange.Range
 }
 
 // bounds are the offsets of a partition that the range covers.
 func (s *rangedSource) bounds(ctx context.Context, p connector.Partition) (from, to int64, err error) {
-	t, err := s.node.findTopic(s.topic)
+	t, err := s.node.findTopic(p.Topic)
 	if err != nil {
 		return 0, 0, err
 	}
 	if int(p.ID) >= len(t.Partitions) {
-		return 0, 0, fmt.Errorf("topic %s has no partition %d", s.topic, p.ID)
+		return 0, 0, fmt.Errorf("topic %s has no partition %d", p.Topic, p.ID)
 	}
 	return s.rng.Resolve(partitionLog{ctx, s.node.store, t.Partitions[p.ID].ID})
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -20,7 +19,6 @@ import (
 	"github.com/millrace/millrace/runtime/ledger"
 	"github.com/millrace/millrace/sql/compile"
 	"github.com/millrace/millrace/sql/diag"
-	"github.com/millrace/millrace/storage/topiclog"
 )
 
 // RunOptions say what to run and how. Files is required.
@@ -208,6 +206,7 @@ func (n *Node) start(ctx context.Context, r *Running, o RunOptions) error {
 		DataDirectory: n.records.directory, NewUUID: newUUID, DeadLetters: dead,
 		Keyed:     keyedStages(checkpoints, o.DiscardAfter),
 		Apart:     func(topic connector.UUID) bool { return topic == connector.UUID(dead.topic.ID) },
+		Found:     func(ctx context.Context, topic connector.UUID) error { return n.subscribeFound(ctx, r, topic) },
 		BatchTime: time.UnixMilli(r.record.BeganMillis), Adopt: o.Adopt, Manifest: manifest, Readiness: n.readinessTopic, Log: n.opts.Log, Notice: o.Notice, MaxDead: o.maxDead(),
 	})
 	if err != nil {
@@ -217,75 +216,6 @@ func (n *Node) start(ctx context.Context, r *Running, o RunOptions) error {
 	defer n.mu.Unlock()
 	r.run = run
 	return nil
-}
-
-// subscribe tells the log that the job reads its topics, and no others.
-func (n *Node) subscribe(ctx context.Context, r *Running) error {
-	var topics []topiclog.Topic
-	wanted := map[topiclog.Subscription]bool{}
-	for _, t := range logTopics(r.graph) {
-		topic, err := n.findTopic(t)
-		if err != nil {
-			var ce *control.Error
-			if errors.As(err, &ce) && ce.Hint == "" {
-				ce.Hint = "make it: millrace topics create " + t
-			}
-			return err
-		}
-		for _, group := range append(logGroups(r.graph, t), jobGroup(r.record.Name)) {
-			sub := topiclog.Subscription{Group: group, Topic: topic.ID, Owner: jobOwner(r.record.Name)}
-			wanted[sub] = true
-			if err := n.store.Subscribe(ctx, sub); err != nil {
-				return fmt.Errorf("subscribing to topic %s: %w", t, err)
-			}
-		}
-		topics = append(topics, topic)
-	}
-	// By another group before: the topic stays, that group is free.
-	for _, s := range n.store.Subscriptions() {
-		if s.Owner == jobOwner(r.record.Name) && !wanted[s] && slices.ContainsFunc(topics, func(t topiclog.Topic) bool { return t.ID == s.Topic }) {
-			if err := n.store.Unsubscribe(ctx, s.Group, s.Topic); err != nil {
-				return fmt.Errorf("letting go of group %s: %w", s.Group, err)
-			}
-		}
-	}
-	if err := n.release(ctx, r.record, topics); err != nil {
-		return fmt.Errorf("letting go of topics that are read no more: %w", err)
-	}
-	return nil
-}
-
-// jobGroup is the name of a job's subscriptions. A source with a group of its own
-// subscribes by that name as well: clients must not move what the job shows there.
-func jobGroup(job string) string { return "job/" + job }
-
-// jobOwner is who a job's subscriptions belong to, for people.
-func jobOwner(job string) string { return "job " + job }
-
-// logGroups are the groups that a graph's sources name for a topic.
-func logGroups(g *graph.Job, topic string) []string {
-	var out []string
-	for _, node := range g.Nodes {
-		if s, ok := node.Op.(*graph.Source); ok && s.Connector.Spec().Name == "log" && s.Table.Options.String("topic") == topic {
-			if group := s.Table.Options.String("properties.group.id"); group != "" && !slices.Contains(out, group) {
-				out = append(out, group)
-			}
-		}
-	}
-	return out
-}
-
-// logTopics are the topics of the embedded log that a graph reads.
-func logTopics(g *graph.Job) []string {
-	var out []string
-	for _, node := range g.Nodes {
-		if s, ok := node.Op.(*graph.Source); ok && s.Connector.Spec().Name == "log" {
-			if t := s.Table.Options.String("topic"); !slices.Contains(out, t) {
-				out = append(out, t)
-			}
-		}
-	}
-	return out
 }
 
 // deadLetters opens a dead-letter topic once.
@@ -333,29 +263,6 @@ func (r *Running) Wait(ctx context.Context) error {
 	}
 	r.node.forget(r)
 	return err
-}
-
-// release lets topics go that a job reads no more, all but those to keep:
-// subscriptions and what it holds back from retention.
-func (n *Node) release(ctx context.Context, rec jobRecord, keep []topiclog.Topic) error {
-	var errs []error
-	for _, s := range n.store.Subscriptions() {
-		if s.Owner == jobOwner(rec.Name) && !slices.ContainsFunc(keep, func(t topiclog.Topic) bool { return t.ID == s.Topic }) {
-			errs = append(errs, n.store.Unsubscribe(ctx, s.Group, s.Topic))
-		}
-	}
-	kept := map[topiclog.PartitionID]bool{}
-	for _, t := range keep {
-		for _, p := range t.Partitions {
-			kept[p.ID] = true
-		}
-	}
-	for _, h := range n.store.Holds() {
-		if strings.HasPrefix(h.Name, rec.ID.String()+"/") && !kept[h.Partition] {
-			errs = append(errs, n.store.ReleaseHold(ctx, h.Name))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // Stop finishes what is open, commits it and ends the job.

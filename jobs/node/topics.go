@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/millrace/millrace/connectors/logtopic"
 	"github.com/millrace/millrace/jobs/control"
 	"github.com/millrace/millrace/jobs/readrange"
 	"github.com/millrace/millrace/runtime/connector"
@@ -21,9 +22,6 @@ import (
 )
 
 func nearest(name string, names []string) (string, bool) { return diag.Nearest(name, names) }
-
-// isInternal reports topics that Millrace keeps for itself.
-func isInternal(name string) bool { return strings.HasPrefix(name, "__millrace_") }
 
 // findTopic is the topic of a name, or a not-found error with the nearest.
 func (n *Node) findTopic(name string) (topiclog.Topic, error) {
@@ -39,7 +37,7 @@ func (n *Node) findTopic(name string) (topiclog.Topic, error) {
 }
 
 func (n *Node) describe(t topiclog.Topic) (control.Topic, error) {
-	out := control.Topic{Name: t.Name, ID: t.ID.String(), Config: t.Config, Internal: isInternal(t.Name), Partitions: []control.Partition{}}
+	out := control.Topic{Name: t.Name, ID: t.ID.String(), Config: t.Config, Internal: logtopic.Internal(t.Name), Partitions: []control.Partition{}}
 	for _, p := range t.Partitions {
 		st, err := n.store.State(p.ID)
 		if err != nil {
@@ -94,7 +92,7 @@ func (n *Node) CreateTopic(ctx context.Context, req control.CreateTopic) (contro
 
 // DeleteTopic implements control.API.
 func (n *Node) DeleteTopic(ctx context.Context, req control.DeleteTopic) error {
-	if isInternal(req.Name) {
+	if logtopic.Internal(req.Name) {
 		return inputError(fmt.Errorf("topic %s is Millrace's own; it goes with the data directory", req.Name))
 	}
 	t, err := n.findTopic(req.Name)
@@ -188,7 +186,7 @@ func (n *Node) Produce(ctx context.Context, topic string, next func(*control.Rec
 	if err != nil {
 		return out, err
 	}
-	if isInternal(topic) {
+	if logtopic.Internal(topic) {
 		return out, inputError(fmt.Errorf("topic %s is written by Millrace alone", topic))
 	}
 	start := time.Now()

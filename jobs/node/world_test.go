@@ -265,3 +265,28 @@ func wantInput(t *testing.T, err error, text string) {
 		t.Errorf("got %v, want an input error about %q", err, text)
 	}
 }
+
+// awaitRead waits until a table's lanes have read rows records in all.
+func (w *world) awaitRead(n *Node, table string, rows int64) {
+	w.t.Helper()
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for ctx := w.ctx(); ; {
+		all, err := n.Ledger(ctx, table)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		read := int64(0)
+		for _, topic := range all {
+			read += topic.Read
+		}
+		if read >= rows {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			w.t.Fatalf("the job has read %d rows, want %d", read, rows)
+		case <-again.C:
+		}
+	}
+}

@@ -34,6 +34,9 @@ type Deps struct {
 	// Apart reports topics whose lanes in this scope belong to other runs: the
 	// dead letters that a replay has read. nil: none.
 	Apart func(topic connector.UUID) bool
+	// Found is told of the topic of each new lane,
+	// before that is recorded; after an error it is looked for again. nil: nobody.
+	Found func(ctx context.Context, topic connector.UUID) error
 	// Adopt takes table locations over from another owner.
 	Adopt bool
 	// BatchTime is what clock functions say in a batch job, the same for every

@@ -202,6 +202,11 @@ func (r *Run) newLane(ctx context.Context, s *source, index *laneIndex, parts []
 	if err != nil || l == nil {
 		return nil, err
 	}
+	if r.deps.Found != nil {
+		if err := r.deps.Found(ctx, topic); err != nil {
+			return nil, err
+		}
+	}
 	if err := r.book.Append(ctx, f); err != nil {
 		return nil, fmt.Errorf("recording a lane of topic %s: %w", f.Topic, err)
 	}
