@@ -94,6 +94,7 @@ func New(files *filesystem.Connector) *Connector {
 		Source:        true,
 		Sink:          true,
 		Bounded:       true,
+		FoldsNames:    true,
 		Metadata:      files.Spec().Metadata,
 		Options:       options(files.Spec().Options),
 		Formats:       []connector.FormatSpec{parquetfmt.Spec()},

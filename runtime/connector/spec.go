@@ -106,6 +106,8 @@ type Spec struct {
 	Changelog, SourceChangelog Changelog
 	// Partitioned: PARTITIONED BY is supported.
 	Partitioned bool
+	// FoldsNames: names of columns that differ in upper and lower case alone are one.
+	FoldsNames bool
 	// Guarantee is one sentence, e.g. "Exactly once: ...".
 	Guarantee string
 	// Validate refuses contradictions between options; it names the key at

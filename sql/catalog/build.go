@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/millrace/millrace/runtime/connector"
 	rt "github.com/millrace/millrace/runtime/types"
@@ -22,13 +23,21 @@ type Builder struct {
 	Registry *connector.Registry
 	Typer    Typer
 	Diags    *diag.List
+	// Star gives the columns of SELECT * FROM a table, for WITH COLUMNS OF, and
+	// where the table is declared. It reports faults itself; ok is false then.
+	Star func(n *syntax.Name) (columns []Column, declared diag.Span, ok bool)
+	// Templates are tables that WITH COLUMNS OF completes: they need no columns of
+	// their own beside those that partition.
+	Templates map[string]bool
+	// Loop is the loop variable in force, which templates leave open.
+	Loop Binding
 }
 
 // Table makes the table of a CREATE TABLE. It reports every fault it finds;
 // ok is false if there is one, and the table is then not usable.
 func (b *Builder) Table(s *syntax.CreateTable) (*Table, bool) {
 	before := b.Diags.Count(diag.Error)
-	t := &Table{Name: s.Name.Last().Name, Span: s.Name.Span(), Declaration: s}
+	t := &Table{Name: s.Name.Last().Name, Span: s.Name.Span(), Declaration: s, Loop: b.Loop}
 	if s.Comment != nil {
 		t.Comment = s.Comment.Value
 	}
@@ -36,25 +45,19 @@ func (b *Builder) Table(s *syntax.CreateTable) (*Table, bool) {
 		b.Diags.Errorf(diag.CodeNotYet, s.As.Span(), "CREATE TABLE ... AS is not supported yet").
 			WithHelp("declare the table and write INSERT INTO")
 	}
-	if s.ColumnsOf != nil {
-		b.Diags.Errorf(diag.CodeNotYet, s.ColumnsOf.Span(), "WITH COLUMNS OF is not supported yet")
-	}
-	if !b.likeParts(t, s) {
+	if s.ColumnsOf != nil && !b.columnsOf(t, s) || !b.likeParts(t, s) {
 		return t, false
 	}
+	checkDuplicates(s.Options, b.Diags)
+	t.Options = mergeOptions(t.Options, s.Options, s.Like, b.Diags)
+	t.Template = b.isTemplate(t, s)
 	b.columns(t, s.Elements)
 	b.partitions(t, s.Partitions)
 	b.keys(t, s.Elements)
-	checkDuplicates(s.Options, b.Diags)
-	t.Options = mergeOptions(t.Options, s.Options, s.Like, b.Diags)
 	b.watermark(t, s.Elements)
 	b.check(t)
 	t.columnsSound = b.Diags.Count(diag.Error) == before
 	resolveOptions(t, b.Registry, t.Span, b.Diags)
-	if t.Connector == nil && s.HasWith && t.Option("connector") == nil && s.Like == nil && len(s.Options) > 0 {
-		// A template: its options are checked when LIKE completes it.
-		t.Values, t.Runtime = connector.Values{}, connector.Values{}
-	}
 	b.metadata(t)
 	b.afterOptions(t)
 	return t, b.Diags.Count(diag.Error) == before
@@ -180,7 +183,7 @@ func (b *Builder) partitions(t *Table, p *syntax.PartitionClause) {
 		}
 		t.PartitionKeys = append(t.PartitionKeys, name)
 	}
-	if len(t.PartitionKeys) > 0 && len(t.PartitionKeys) == physicalCount(t) {
+	if !t.Template && len(t.PartitionKeys) > 0 && len(t.PartitionKeys) == physicalCount(t) {
 		b.Diags.Errorf(diag.CodeBadPartition, p.Span(), "every column is a partition column; at least one must not be")
 	}
 }
@@ -292,9 +295,9 @@ func (b *Builder) watermark(t *Table, elements []syntax.TableElement) {
 
 // check looks at the table as a whole.
 func (b *Builder) check(t *Table) {
-	if len(t.Columns) == 0 {
+	if len(t.Columns) == 0 && !t.Template {
 		b.Diags.Errorf(diag.CodeBadTable, t.Span, "table %q has no columns", t.Name)
-	} else if physicalCount(t) == 0 && !slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Kind == Metadata }) {
+	} else if len(t.Columns) > 0 && physicalCount(t) == 0 && !slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Kind == Metadata }) {
 		b.Diags.Errorf(diag.CodeBadTable, t.Span, "table %q has computed columns only", t.Name)
 	}
 	if t.Watermark != nil {
@@ -339,11 +342,30 @@ func (b *Builder) afterOptions(t *Table) {
 	if t.Spec == nil {
 		return
 	}
+	if t.Spec.FoldsNames {
+		b.foldedNames(t)
+	}
 	if len(t.PartitionKeys) > 0 && !t.Spec.Partitioned {
 		b.Diags.Errorf(diag.CodeBadPartition, t.Span, "connector %q has no table partitions", t.Spec.Name).
 			WithHelp("leave PARTITIONED BY out")
 	}
 	if t.Wide == nil && t.Runtime.Has(coverageKey) {
 		b.Diags.Errorf(diag.CodeBadOption, t.Option(coverageKey).Key.Span(), "option %q belongs to wide tables", coverageKey)
+	}
+}
+
+// foldedNames reports columns that the connector takes for one.
+func (b *Builder) foldedNames(t *Table) {
+	first := map[string]*Column{}
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		low := strings.ToLower(c.Name)
+		if f, dup := first[low]; dup {
+			b.Diags.Errorf(diag.CodeDuplicateColumn, c.Span, "columns %q and %q are one column for connector %q, which knows no upper case", f.Name, c.Name, t.Spec.Name).
+				WithNote(f.Span, "the first one is here").
+				WithHelp("rename one, or leave it out")
+			continue
+		}
+		first[low] = c
 	}
 }

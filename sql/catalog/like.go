@@ -82,7 +82,10 @@ func (b *Builder) likeParts(t *Table, s *syntax.CreateTable) bool {
 			c.Kind == Metadata && r[syntax.LikeMetadata] == syntax.Excluding {
 			continue
 		}
-		t.Columns = append(t.Columns, c)
+		c.Expr = bound(c.Expr, b.Loop)
+		if !b.clashes(t, c, s, src) {
+			t.Columns = append(t.Columns, c)
+		}
 	}
 	if r[syntax.LikeConstraints] != syntax.Excluding {
 		t.PrimaryKey = slices.Clone(src.PrimaryKey)
@@ -99,13 +102,24 @@ func (b *Builder) likeParts(t *Table, s *syntax.CreateTable) bool {
 			slices.ContainsFunc(s.Elements, func(e syntax.TableElement) bool { _, w := e.(*syntax.WatermarkDef); return w })
 		if !overwritten {
 			t.Watermark = src.Watermark
+			if t.Watermark != nil {
+				w := *t.Watermark
+				w.Expr = bound(w.Expr, b.Loop)
+				t.Watermark = &w
+			}
 		}
 	}
 	if r[syntax.LikeOptions] != syntax.Excluding {
 		t.Options = slices.Clone(src.Options)
+		for i, o := range t.Options {
+			t.Options[i] = syntax.Substitute(o, b.Loop.Lookup)
+		}
 	}
 	if t.Comment == "" {
 		t.Comment = src.Comment
+		if d := src.Declaration; d != nil && d.Comment != nil {
+			t.Comment = syntax.Substitute(d.Comment, b.Loop.Lookup).Value
+		}
 	}
 	return true
 }

@@ -68,6 +68,9 @@ func resolveOptions(t *Table, reg *connector.Registry, at diag.Span, diags *diag
 	with, runtime := map[string]string{}, map[string]string{}
 	own := runtimeKeys()
 	hideSecrets(spec, t.Options)
+	if t.Template {
+		return // its options are checked when LIKE completes it
+	}
 	for _, o := range t.Options {
 		key := o.Key.Value
 		switch {

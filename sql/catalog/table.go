@@ -45,6 +45,12 @@ type Watermark struct {
 	Span   diag.Span
 }
 
+// Binding is a loop variable and the table that it stands for.
+type Binding struct{ Var, Value string }
+
+// Lookup is the value of the variable.
+func (b Binding) Lookup(name string) (string, bool) { return b.Value, b.Var != "" && name == b.Var }
+
 // Table is a declared table.
 type Table struct {
 	Name    string
@@ -57,8 +63,11 @@ type Table struct {
 
 	// Options are the options in force, those of LIKE included.
 	Options []*syntax.Option
-	// Connector is nil for a template: a table without 'connector', good for
-	// LIKE alone.
+	// Template: good for LIKE alone, because it has no 'connector', leaves a loop
+	// variable open, or has only the columns that partition. It has no Connector.
+	Template bool
+	// Loop is the loop variable that it was made under, if any.
+	Loop      Binding
 	Connector connector.Connector
 	Spec      *connector.Spec
 	Values    connector.Values

@@ -40,7 +40,9 @@ func (c *compiler) alterTable(s *syntax.AlterTable) {
 	if !c.alter(&ast, s.Action) {
 		return
 	}
-	altered, ok := c.builder().Table(&ast)
+	b := c.builder()
+	b.Loop = t.Loop
+	altered, ok := b.Table(&ast)
 	if !ok {
 		return // said by the builder; the table stays as it was
 	}

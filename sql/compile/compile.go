@@ -18,14 +18,11 @@ import (
 // Unit has no jobs and the session is as it was. The Unit is never nil.
 func Compile(files []Source, opts Options) (*Unit, diag.List) {
 	c := newCompiler(files, opts)
-	var stmts []syntax.Stmt
-	for _, f := range files {
-		script, ds := syntax.Parse(diag.NewFile(f.Name, f.Text), syntax.Options{Vars: opts.vars()})
-		c.diags.Add(ds...)
-		stmts = append(stmts, script.Stmts...)
-	}
+	stmts := c.parse(files)
 	c.binder.Declared = declared(stmts)
-	for _, s := range stmts {
+	c.loopsOf(stmts)
+	for i, s := range stmts {
+		c.rest = stmts[i+1:]
 		c.statement(s)
 	}
 	if opts.Index != nil {
@@ -33,6 +30,23 @@ func Compile(files []Source, opts Options) (*Unit, diag.List) {
 	}
 	c.finish()
 	return c.unit, c.diags.Sorted().Dedup()
+}
+
+// parse reads all files. A loop variable of one is one in all.
+func (c *compiler) parse(files []Source) []syntax.Stmt {
+	texts := make([]*diag.File, len(files))
+	var loopVars []string
+	for i, f := range files {
+		texts[i] = diag.NewFile(f.Name, f.Text)
+		loopVars = append(loopVars, syntax.LoopVars(texts[i])...)
+	}
+	var stmts []syntax.Stmt
+	for _, f := range texts {
+		script, ds := syntax.Parse(f, syntax.Options{Vars: c.opts.vars(), LoopVars: loopVars})
+		c.diags.Add(ds...)
+		stmts = append(stmts, script.Stmts...)
+	}
+	return stmts
 }
 
 // declared are the names that the statements declare, wherever they stand.
@@ -78,8 +92,9 @@ type compiler struct {
 
 	inserts []boundInsert
 	queries []boundQuery
-	// batch and zone under which the first INSERT was bound: one job has one.
-	first *boundInsert
+	// rest are the statements behind the one in hand.
+	rest []syntax.Stmt
+	loops
 }
 
 // boundInsert is an INSERT with the planner settings it was bound under.
@@ -159,7 +174,8 @@ func (c *compiler) applySettings() {
 }
 
 func (c *compiler) builder() *catalog.Builder {
-	return &catalog.Builder{Catalog: c.catalog, Registry: c.opts.Registry, Typer: c.binder, Diags: &c.diags}
+	return &catalog.Builder{Catalog: c.catalog, Registry: c.opts.Registry, Typer: c.binder, Diags: &c.diags,
+		Star: c.star, Templates: c.templates, Loop: c.loop}
 }
 
 func (c *compiler) add(s Statement) int {
@@ -168,6 +184,10 @@ func (c *compiler) add(s Statement) int {
 }
 
 func (c *compiler) statement(s syntax.Stmt) {
+	s, ok := c.outsideLoops(s)
+	if !ok {
+		return
+	}
 	switch s := s.(type) {
 	case *syntax.BadStmt:
 		if s.Declares != nil {
@@ -180,7 +200,9 @@ func (c *compiler) statement(s syntax.Stmt) {
 		c.applySettings()
 		c.add(Statement{Kind: KindSetting, AST: s})
 	case *syntax.CreateTable:
-		c.createTable(s)
+		if t := c.createTable(s); t != nil {
+			c.add(Statement{Kind: KindDDL, AST: s, Result: sentence("table " + t.Name + " created")})
+		}
 	case *syntax.AlterTable:
 		c.alterTable(s)
 	case *syntax.CreateView:
@@ -196,7 +218,7 @@ func (c *compiler) statement(s syntax.Stmt) {
 	case *syntax.Explain:
 		c.explain(s)
 	case *syntax.ForEach:
-		c.diags.Errorf(diag.CodeNotYet, s.Span().StartOnly().To(s.Var.Span()), "FOR EACH is not supported yet")
+		c.forEach(s)
 	default:
 		c.interactive(s)
 	}
@@ -256,9 +278,10 @@ func (c *compiler) exists(name *syntax.Name, ifNotExists bool) bool {
 	return ifNotExists
 }
 
-func (c *compiler) createTable(s *syntax.CreateTable) {
+// createTable declares a table; nil: it was there, or something was reported.
+func (c *compiler) createTable(s *syntax.CreateTable) *catalog.Table {
 	if !c.simpleName(s.Name) || c.exists(s.Name, s.IfNotExists) {
-		return
+		return nil
 	}
 	t, ok := c.builder().Table(s)
 	if !ok {
@@ -266,10 +289,13 @@ func (c *compiler) createTable(s *syntax.CreateTable) {
 			t = nil
 		}
 		c.brokenTable(s.Name, t)
-		return
+		return nil
 	}
-	c.diags.Add(c.catalog.Add(t, s.Name.Span()))
-	c.add(Statement{Kind: KindDDL, AST: s, Result: sentence("table " + t.Name + " created")})
+	if d := c.catalog.Add(t, s.Name.Span()); d != nil {
+		c.diags.Add(d)
+		return nil
+	}
+	return t
 }
 
 func (c *compiler) createView(s *syntax.CreateView) {
@@ -309,13 +335,17 @@ func sentence(s string) *Result { return &Result{Columns: []string{"result"}, Ro
 func (c *compiler) insert(s syntax.Stmt, inserts []*syntax.Insert) {
 	at := c.add(Statement{Kind: KindInsert, AST: s})
 	for _, i := range inserts {
-		if c.opts.Overwrite && !i.Overwrite {
-			over := *i
-			over.Overwrite, i = true, &over
-		}
-		if ins := c.binder.Insert(i); ins != nil {
-			c.keep(ins, at, i.Target.Span())
-		}
+		c.bindInsert(i, at)
+	}
+}
+
+func (c *compiler) bindInsert(i *syntax.Insert, stmt int) {
+	if c.opts.Overwrite && !i.Overwrite {
+		over := *i
+		over.Overwrite, i = true, &over
+	}
+	if ins := c.binder.Insert(i); ins != nil {
+		c.keep(ins, stmt, i.Target.Span())
 	}
 }
 

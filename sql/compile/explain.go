@@ -202,6 +202,10 @@ func (c *compiler) explain(s *syntax.Explain) {
 		c.diags.Errorf(diag.CodeNotYet, s.Span(), "EXPLAIN PLACEMENT is not supported yet")
 		return
 	}
+	if f, ok := s.Stmt.(*syntax.ForEach); ok {
+		c.explainLoop(s, f)
+		return
+	}
 	before := c.diags.Count(diag.Error)
 	var nodes []plan.Node
 	switch st := s.Stmt.(type) {

@@ -25,6 +25,7 @@ const (
 	CodeBadPartition       Code = "bad_partition"
 	CodeBadKey             Code = "bad_key"
 	CodeBadLike            Code = "bad_like"
+	CodeBadLoop            Code = "bad_loop"
 	CodeBadWatermark       Code = "bad_watermark"
 	CodeNotASource         Code = "not_a_source"
 	CodeNotASink           Code = "not_a_sink"

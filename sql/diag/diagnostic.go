@@ -42,8 +42,8 @@ type Note struct {
 // double quotes. Help says what to do, one entry per way out.
 //
 // Instance names the expansion that the message is about, when one piece of text is bound many times (the
-// table of a FOR EACH body, the table made by LIKE). Diagnostics that differ only in the instance print
-// once, see List.Dedup. Trace holds, innermost first, the places that led from the file the user runs to
+// table of a FOR EACH body, the table made by LIKE), and Made the names that the text makes of it.
+// Diagnostics that differ only in these print once, see List.Dedup. Trace holds, innermost first, the places that led from the file the user runs to
 // Span ("in FOR EACH, t = \"app_open\"").
 type Diagnostic struct {
 	Code     Code
@@ -53,6 +53,7 @@ type Diagnostic struct {
 	Notes    []Note
 	Help     []string
 	Instance string
+	Made     []string
 	Trace    []Note
 
 	more int // equal diagnostics of other instances that were folded into this one

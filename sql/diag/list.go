@@ -94,7 +94,7 @@ func (l List) Sorted() List {
 }
 
 // Dedup folds equal diagnostics into the first of them. Two are equal if code, severity, span and message
-// are, where each message has its own instance name taken out: the errors of a thousand FOR EACH
+// are, where each message has the names of its own instance taken out: the errors of a thousand FOR EACH
 // expansions print once, with "+999 tables" and the trace of the first.
 func (l List) Dedup() List {
 	type key struct {
@@ -113,6 +113,9 @@ func (l List) Dedup() List {
 		k := key{d.Code, d.Severity, d.Span, d.Message}
 		if d.Instance != "" {
 			k.message = strings.ReplaceAll(d.Message, strconv.Quote(d.Instance), "\x00")
+			for i, name := range d.Made {
+				k.message = strings.ReplaceAll(k.message, strconv.Quote(name), "\x00"+strconv.Itoa(i))
+			}
 		}
 		f, ok := seen[k]
 		if !ok {

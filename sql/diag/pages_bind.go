@@ -176,6 +176,16 @@ them. PARTITION (...) of an INSERT names partition columns with constants.`,
 			Right:       exampleJob("SELECT uid, room FROM clicks") + "\nCREATE TABLE c LIKE clicks (INCLUDING ALL);",
 		},
 		{
+			Code: CodeBadLoop, Phase: PhaseBind, Title: "FOR EACH does not find its tables",
+			Explanation: `A loop takes the tables that its pattern matches and that are declared above it, in its file
+or in one before it: no views, templates, wide tables, targets of an INSERT and tables that a loop made.
+None is most likely a wrong pattern; one that is declared further down would be left out in silence.`,
+			Wrong: exampleSource + exampleSink + "FOR EACH TABLE t IN (SHOW TABLES LIKE 'app%') BEGIN\n" +
+				"  INSERT INTO rooms SELECT uid, room FROM `${t}`;\nEND FOR;",
+			Right: exampleSource + exampleSink + "FOR EACH TABLE t IN (SHOW TABLES LIKE 'cl%') BEGIN\n" +
+				"  INSERT INTO rooms SELECT uid, room FROM `${t}`;\nEND FOR;",
+		},
+		{
 			Code: CodeBadWatermark, Phase: PhaseBind, Title: "a watermark does not fit",
 			Explanation: `A table has at most one WATERMARK. It is for a top-level TIMESTAMP or TIMESTAMP_LTZ column,
 and its expression has the same type.`,

@@ -192,8 +192,7 @@ func (b *Binder) View(v *catalog.View) bool {
 func (b *Binder) scan(t *catalog.Table, at diag.Span) *Output {
 	switch {
 	case t.Connector == nil:
-		b.errorf(diag.CodeNotASource, at, "table %q has no 'connector', it is a template for LIKE", t.Name).
-			WithNote(t.Span, "declared here")
+		b.template(diag.CodeNotASource, at, t)
 		return nil
 	case !t.Spec.Source:
 		b.errorf(diag.CodeNotASource, at, "connector %q cannot be read", t.Spec.Name).

@@ -54,6 +54,15 @@ func (b *Binder) Insert(s *syntax.Insert) *Insert {
 	return ins
 }
 
+// template reports the use of a table that is good for LIKE alone.
+func (b *Binder) template(code diag.Code, at diag.Span, t *catalog.Table) {
+	why := "has no 'connector'"
+	if t.Option("connector") != nil {
+		why = "is not complete"
+	}
+	b.errorf(code, at, "table %q %s, it is a template for LIKE", t.Name, why).WithNote(t.Span, "declared here")
+}
+
 func (b *Binder) insertTarget(n *syntax.Name) *catalog.Table {
 	name, ok := b.simpleName(n)
 	if !ok {
@@ -79,8 +88,7 @@ func (b *Binder) insertTarget(n *syntax.Name) *catalog.Table {
 		b.errorf(diag.CodeNotASink, n.Span(), "%q is a wide table; its branches fill it", name).
 			WithNote(t.Span, "declared here")
 	case t.Connector == nil:
-		b.errorf(diag.CodeNotASink, n.Span(), "table %q has no 'connector', it is a template for LIKE", name).
-			WithNote(t.Span, "declared here")
+		b.template(diag.CodeNotASink, n.Span(), t)
 	case !t.Spec.Sink:
 		b.errorf(diag.CodeNotASink, n.Span(), "connector %q cannot be written", t.Spec.Name).
 			WithNote(t.Span, "table %q is declared here", name)

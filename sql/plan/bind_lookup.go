@@ -85,8 +85,7 @@ func (b *Binder) lookupTable(t *syntax.TableRef) *catalog.Table {
 		return nil
 	}
 	if table.Connector == nil {
-		b.errorf(diag.CodeNotASource, t.Name.Span(), "table %q has no 'connector', it is a template for LIKE", table.Name).
-			WithNote(table.Span, "declared here")
+		b.template(diag.CodeNotASource, t.Name.Span(), table)
 		return nil
 	}
 	if !table.Spec.Lookup {
