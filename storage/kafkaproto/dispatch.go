@@ -25,7 +25,7 @@ func apis() []api {
 	return []api{
 		{APIRange{0, 0, 13}, 9, serveProduce},
 		{APIRange{1, 4, 18}, 12, serveFetch},
-		{APIRange{2, 1, 10}, 6, control(kmsg.NewPtrListOffsetsRequest, serveListOffsets)},
+		{APIRange{2, 0, 10}, 6, control(kmsg.NewPtrListOffsetsRequest, serveListOffsets)},
 		{APIRange{3, 0, 13}, 9, control(kmsg.NewPtrMetadataRequest, serveMetadata)},
 		{APIRange{8, 2, 10}, 8, control(kmsg.NewPtrOffsetCommitRequest, serveOffsetCommit)},
 		{APIRange{9, 1, 10}, 6, control(kmsg.NewPtrOffsetFetchRequest, serveOffsetFetch)},

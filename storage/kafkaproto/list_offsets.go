@@ -1,16 +1,19 @@
 package kafkaproto
 
-// ListOffsets (2), versions 1 to 10: offsets by time.
+// ListOffsets (2), versions 0 to 10: offsets by time.
 //
 //   - -1 is the end, -2 the start, -3 (version 7) the first record with the largest
 //     timestamp, -4 (version 8) the start of what is on this node, the same as the
 //     start, -5 (version 9) the end of what is on a remote tier: none, so -1.
 //   - A time gives the first offset whose timestamp is at least that, or -1.
+//   - Version 0 knows -1, -2 and times, and lists so many offsets, the largest first,
+//     at which a reader may begin to have nothing from behind the time: see offsetsBefore.
 //   - 2 adds the isolation level: for level 1 the end is the last stable offset, and
 //     a time finds nothing behind it. 4 adds leader epochs, 6 is flexible, 10 adds a timeout.
 
 import (
 	"math"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -39,7 +42,10 @@ func serveListOffsets(c *call, req *kmsg.ListOffsetsRequest) kmsg.Response {
 		for _, p := range t.Partitions {
 			rp := kmsg.NewListOffsetsResponseTopicPartition()
 			rp.Partition, rp.ErrorCode = p.Partition, code
-			if code == codeNone {
+			switch {
+			case code == codeNone && c.version == 0:
+				c.offsetsBefore(&topic, p, &rp)
+			case code == codeNone:
 				c.listOffset(&topic, p, req.IsolationLevel == 1, &rp)
 			}
 			rt.Partitions = append(rt.Partitions, rp)
@@ -99,6 +105,46 @@ func (c *call) listOffset(t *topiclog.Topic, p kmsg.ListOffsetsRequestTopicParti
 		out.Offset, out.Timestamp, epoch = -1, -1, -1
 	}
 	out.LeaderEpoch = epoch
+}
+
+// offsetsBefore answers as version 0 has it: Kafka lists where segments begin that were
+// written before the time, and for a time yet to come the end. Here the records before
+// the first one of that time count as one segment.
+func (c *call) offsetsBefore(t *topiclog.Topic, p kmsg.ListOffsetsRequestTopicPartition, out *kmsg.ListOffsetsResponseTopicPartition) {
+	id, ok := partitionOf(t, p.Partition)
+	if !ok {
+		out.ErrorCode = codeUnknownTopic
+		return
+	}
+	st, err := c.s.opts.Store.State(id)
+	if err != nil {
+		out.ErrorCode = codeOf(err)
+		return
+	}
+	var offsets []int64
+	switch {
+	case p.Timestamp == timestampStart:
+		offsets = []int64{st.Start}
+	case p.Timestamp == timestampEnd:
+		offsets = []int64{st.HighWatermark, st.Start}
+	case p.Timestamp < 0:
+		out.ErrorCode = codeUnsupportedVersion
+		return
+	default:
+		first, timestamp, err := c.s.opts.Store.OffsetForTimestamp(c.ctx, id, p.Timestamp)
+		if err != nil {
+			out.ErrorCode = codeOf(err)
+			return
+		}
+		if timestamp < 0 {
+			first = st.HighWatermark // nothing is as late
+		}
+		if first > st.Start {
+			offsets = []int64{first, st.Start}
+		}
+	}
+	offsets = slices.Compact(offsets)
+	out.OldStyleOffsets = offsets[:min(len(offsets), int(max(p.MaxNumOffsets, 0)))]
 }
 
 // epochAt is the leader epoch of the record at an offset; end if it is none of

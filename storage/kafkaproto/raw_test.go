@@ -286,12 +286,13 @@ func TestListOffsets(t *testing.T) {
 	if _, err := r.store.DeleteRecords(ctxOf(t), topic.Partitions[0].ID, 1); err != nil {
 		t.Fatal(err)
 	}
+	most := int32(1) // offsets, of version 0
 	list := func(topic string, ts int64, version int16) kmsg.ListOffsetsResponseTopicPartition {
 		req := kmsg.NewPtrListOffsetsRequest()
 		rt := kmsg.NewListOffsetsRequestTopic()
 		rt.Topic = topic
 		rp := kmsg.NewListOffsetsRequestTopicPartition()
-		rp.Timestamp = ts
+		rp.Timestamp, rp.MaxNumOffsets = ts, most
 		rt.Partitions = append(rt.Partitions, rp)
 		req.Topics = append(req.Topics, rt)
 		return ask[*kmsg.ListOffsetsResponse](t, c, req, version).Topics[0].Partitions[0]
@@ -317,6 +318,24 @@ func TestListOffsets(t *testing.T) {
 	}
 	if got := list("none", -1, 10); got.ErrorCode != 3 {
 		t.Errorf("no such topic: code %d, want 3", got.ErrorCode)
+	}
+	for _, x := range []struct {
+		what, topic string
+		ts          int64
+		most        int32
+		want        []int64
+		code        int16
+	}{
+		{"the end", "a", -1, 1, []int64{6}, 0}, {"the end and what is before", "a", -1, 9, []int64{6, 1}, 0}, {"the start", "a", -2, 9, []int64{1}, 0},
+		{"before a time", "a", 301, 9, []int64{2, 1}, 0}, {"before a time, one", "a", 301, 1, []int64{2}, 0}, {"before all", "a", 300, 9, nil, 0},
+		{"after all", "a", 901, 9, []int64{6, 1}, 0}, {"none wanted", "a", -1, 0, nil, 0}, {"fewer than none", "a", -1, -1, nil, 0},
+		{"an empty partition's end", empty.Name, -1, 9, []int64{0}, 0}, {"an empty partition, by time", empty.Name, 300, 9, nil, 0},
+		{"largest, which version 0 has not", "a", -3, 9, nil, 35}, {"no such topic", "none", -1, 9, nil, 3},
+	} {
+		most = x.most
+		if got := list(x.topic, x.ts, 0); !slices.Equal(got.OldStyleOffsets, x.want) || got.ErrorCode != x.code {
+			t.Errorf("version 0, %s: %v, code %d; want %v, %d", x.what, got.OldStyleOffsets, got.ErrorCode, x.want, x.code)
+		}
 	}
 }
 

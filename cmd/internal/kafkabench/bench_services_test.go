@@ -26,6 +26,7 @@ func TestScenarios(t *testing.T) {
 		"many":       "-partitions 3,300 -clients franz,prepared -repetitions 1 -bytes 100000",
 		"scan":       "-systems millrace -partitions 3 -repetitions 1 -bytes 200000 -seconds 1 -rate 100 -batches 16384",
 		"idle":       "-systems millrace",
+		"restart":    "-partitions 3,300 -repetitions 1 -bytes 100000",
 	} {
 		var out strings.Builder
 		b := &bench{out: &out, progress: os.Stderr}

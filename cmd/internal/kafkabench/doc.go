@@ -17,6 +17,7 @@
 //	many        one record into each of many partitions, round and round
 //	scan        latency of a producer with and without readers of old records
 //	idle        memory of a server with ten topics that nobody uses
+//	restart     time from the start of a server after SIGKILL until it answers
 //
 // A repetition of throughput is a fresh server on an empty directory, one of each
 // system after another; the order turns around with every repetition. First some

@@ -66,13 +66,13 @@ type bench struct {
 func (b *bench) parse(args []string) error {
 	fl := flag.NewFlagSet("kafkabench", flag.ContinueOnError)
 	fl.SetOutput(b.progress)
-	fl.StringVar(&b.scenario, "scenario", "throughput", "throughput, many, scan or idle")
+	fl.StringVar(&b.scenario, "scenario", "throughput", "throughput, many, scan, idle or restart")
 	systems := fl.String("systems", "", "which systems, of millrace, millrace-os, kafka, kafka-flush; none: those of the scenario")
 	records := fl.String("records", "1000", "bytes of a record, separated by commas")
 	batches := fl.String("batches", "16384,262144", "batch.size of the producer, separated by commas")
-	partitions := fl.String("partitions", "12", "partitions of the topic, separated by commas; scenario many: of all topics of three each")
+	partitions := fl.String("partitions", "12", "partitions of the topic, separated by commas; scenarios many and restart: of all topics of three each")
 	fl.IntVar(&b.repetitions, "repetitions", 5, "repetitions of everything")
-	fl.Int64Var(&b.bytes, "bytes", 4e9, "bytes of records per repetition; scenario many: of each number of partitions; scan: of old records")
+	fl.Int64Var(&b.bytes, "bytes", 4e9, "bytes of records per repetition; scenarios many and restart: of each number of partitions; scan: of old records")
 	fl.Int64Var(&b.flushBytes, "flush-bytes", 64e6, "bytes per repetition of kafka-flush")
 	fl.Int64Var(&b.warmBytes, "warm-bytes", 200e6, "bytes that warm a server up")
 	fl.Int64Var(&b.diskBytes, "disk-bytes", 512<<20, "bytes that measure the disk, three times between two repetitions; 0: do not")
@@ -166,8 +166,10 @@ func (b *bench) run(ctx context.Context) error {
 		err = b.scan(ctx)
 	case "idle":
 		err = b.idle(ctx)
+	case "restart":
+		err = b.restart(ctx)
 	default:
-		return fmt.Errorf("-scenario: %q is none of throughput, many, scan, idle", b.scenario)
+		return fmt.Errorf("-scenario: %q is none of throughput, many, scan, idle, restart", b.scenario)
 	}
 	b.say("%v in all", time.Since(began).Round(time.Second))
 	return err

@@ -53,6 +53,9 @@ func p50Of(m measurement) float64   { return m.P50 }
 func p99Of(m measurement) float64   { return m.P99 }
 func peakOf(m measurement) float64  { return m.Resident }
 func filesOf(m measurement) float64 { return m.Files }
+func openOf(m measurement) float64  { return m.Open }
+func openCPU(m measurement) float64 { return m.OpenCPU }
+func diskOf(m measurement) float64  { return m.Disk }
 
 // systemsOf lists the systems of a phase in their order of appearance.
 func systemsOf(all []measurement, phase string) []string {
@@ -95,10 +98,23 @@ func ratio(a, b float64) string {
 
 // note shows a measurement as it comes, and keeps it where -raw says.
 func (b *bench) note(m measurement) error {
-	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
-		m.Load, _, _ = strings.Cut(string(load), " ")
-	}
+	m.Load = loadAverage()
 	b.say("  %d %-8s %-30s %8.1f MB/s %6.2f CPU s/GB  p99 %.0f ms  peak %.0f MiB  files %.0f  load %s", m.Repetition+1, m.Phase, m.System, m.Rate, m.CPU, m.P99, m.Resident, m.Files, m.Load)
+	return b.keep(m)
+}
+
+// loadAverage is the machine's load of the last minute, "" where it is not told.
+func loadAverage() string {
+	load, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return ""
+	}
+	first, _, _ := strings.Cut(string(load), " ")
+	return first
+}
+
+// keep adds a measurement to the file of -raw.
+func (b *bench) keep(m measurement) error {
 	if b.raw == "" {
 		return nil
 	}

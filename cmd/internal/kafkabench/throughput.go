@@ -38,13 +38,19 @@ type measurement struct {
 	PerBatch     float64 `json:"records_per_batch,omitempty"`
 	ServerMicros float64 `json:"server_us_per_batch,omitempty"`
 	ClientMicros float64 `json:"client_us_per_batch,omitempty"`
-	Load         string  `json:"load,omitempty"`
+	// Of scenario restart: seconds until the server answers, of which processor time,
+	// and the 10^6 bytes of files that it finds.
+	Open    float64 `json:"open_s,omitempty"`
+	OpenCPU float64 `json:"open_cpu_s,omitempty"`
+	Disk    float64 `json:"files_mb,omitempty"`
+	Load    string  `json:"load,omitempty"`
 }
 
 // Phases of throughput, and what stands for the disk among the systems.
 const (
 	producing = "produce"
 	consuming = "consume"
+	reopening = "restart"
 	diskOnce  = "disk, one fdatasync"
 	diskEach  = "disk, fdatasync each 512 KiB"
 )
