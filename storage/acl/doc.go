@@ -4,6 +4,7 @@
 //	NewSet(rules) *Set                          // immutable; safe for concurrent use
 //	(*Set) Allowed(who, host, op, type, name)   // one question
 //	(*Set) AllowedAny(who, host, op, type)      // on at least one resource of a type
+//	(*Set) Ruled(type, name)                    // whether any rule is on a resource
 //	(*Set) Operations(who, host, type, name)    // all that are allowed, as bits
 //
 // The rules of the decision:

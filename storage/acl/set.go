@@ -92,6 +92,22 @@ func (s *Set) Allowed(principal, host string, op Operation, t ResourceType, name
 	return allowed
 }
 
+// Ruled reports whether a rule, whoever it is about, is on a resource.
+func (s *Set) Ruled(t ResourceType, name string) bool {
+	if len(s.literal[resource{t, name}]) > 0 || len(s.literal[resource{t, Wildcard}]) > 0 {
+		return true
+	}
+	for _, n := range s.lengths[t] {
+		if n <= len(name) && len(s.prefixed[resource{t, name[:n]}]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// RuledAll reports whether a rule is on all resources of a type.
+func (s *Set) RuledAll(t ResourceType) bool { return len(s.literal[resource{t, Wildcard}]) > 0 }
+
 // AllowedAny reports whether there can be a resource of the type on which the
 // operation is allowed: some rule allows it, and no rule denies it on all that
 // the former covers.

@@ -6,6 +6,23 @@ func rule(perm Permission, principal string, op Operation, t ResourceType, p Pat
 	return Rule{Type: t, Name: name, Pattern: p, Principal: principal, Host: Wildcard, Operation: op, Permission: perm}
 }
 
+// TestRuled: a rule is on a resource whoever and whatever it is about.
+func TestRuled(t *testing.T) {
+	s := NewSet([]Rule{rule(Allow, "User:ann", Read, Topic, Literal, "a"), rule(Deny, "User:bob", Write, Topic, Prefixed, "lo"), rule(Allow, "User:ann", Read, Group, Literal, "*")})
+	for _, c := range []struct {
+		typ  ResourceType
+		name string
+		want bool
+	}{{Topic, "a", true}, {Topic, "b", false}, {Topic, "lo", true}, {Topic, "log", true}, {Topic, "l", false}, {Group, "any", true}, {TransactionalID, "a", false}} {
+		if got := s.Ruled(c.typ, c.name); got != c.want {
+			t.Errorf("%v %s: %v, want %v", c.typ, c.name, got, c.want)
+		}
+	}
+	if s.RuledAll(Topic) || !s.RuledAll(Group) {
+		t.Error("rules on all resources: want those of groups, and none of topics")
+	}
+}
+
 // TestAllowed follows Kafka's documentation of its authorizer.
 func TestAllowed(t *testing.T) {
 	const ann = "User:ann"

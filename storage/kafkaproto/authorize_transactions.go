@@ -28,7 +28,11 @@ func guardInitProducerID(c *call, req *kmsg.InitProducerIDRequest, serve func() 
 
 // mayWriteAny: who may write to some topic may do so idempotently.
 func (c *call) mayWriteAny() bool {
-	return c.peer.trusted || c.s.opts.Security.Access.Rules().AllowedAny(c.peer.principal, c.peer.host, acl.Write, acl.Topic)
+	if c.peer.trusted {
+		return true
+	}
+	rules := c.s.opts.Security.Access.Rules()
+	return c.s.opts.Security.AllowUnruled && !rules.RuledAll(acl.Topic) || rules.AllowedAny(c.peer.principal, c.peer.host, acl.Write, acl.Topic)
 }
 
 // mayUseTransaction asks for a Produce with a transactional id, nil for none.

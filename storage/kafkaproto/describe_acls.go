@@ -3,8 +3,9 @@ package kafkaproto
 // DescribeAcls (29), versions 1 to 3: the access rules that a filter selects, by
 // resource.
 //
-//   - Where clients do not authenticate, the three keys of access rules are answered
-//     with error 54 (security disabled): rules would not hold.
+//   - Where clients do not authenticate, and rules are not asked for all the same, the
+//     three keys of access rules are answered with error 54 (security disabled): rules
+//     would not hold.
 //   - 2 is flexible, 3 adds the resource type user.
 
 import (
@@ -18,7 +19,7 @@ import (
 
 // rules are the access rules in force, or why there are none.
 func (c *call) rules() (*access.Store, error) {
-	if sec := &c.s.opts.Security; sec.Access != nil && sec.authenticates() {
+	if sec := &c.s.opts.Security; sec.Access != nil && sec.enforces() {
 		return sec.Access, nil
 	}
 	return nil, coded(codeSecurityDisabled, "clients of this server do not authenticate: no access rules hold")

@@ -40,7 +40,7 @@ type peer struct {
 // meet finds out what a connection says of its client: its address, its
 // certificate, and on a Unix socket its owner.
 func (s *Server) meet(c net.Conn) (*peer, error) {
-	p := &peer{principal: anonymous, trusted: !s.opts.Security.authenticates()}
+	p := &peer{principal: anonymous, trusted: !s.opts.Security.enforces()}
 	if uc, ok := c.(*net.UnixConn); ok {
 		p.host = "127.0.0.1"
 		// Who may open the data directory's files needs no password for them.
@@ -97,7 +97,7 @@ func (p *peer) expired(now time.Time) bool { return !p.expires.IsZero() && now.A
 
 // allowed decides whether the client may do something, and logs when not.
 func (c *call) allowed(op acl.Operation, t acl.ResourceType, name string) bool {
-	if c.peer.trusted || c.s.opts.Security.Access.Rules().Allowed(c.peer.principal, c.peer.host, op, t, name) {
+	if c.allowedQuietly(op, t, name) {
 		return true
 	}
 	c.s.opts.Logger.Info("denied", "principal", c.peer.principal, "host", c.peer.host, "operation", op.String(), "type", t.String(), "resource", name)
@@ -106,7 +106,11 @@ func (c *call) allowed(op acl.Operation, t acl.ResourceType, name string) bool {
 
 // allowedQuietly is allowed for what is left out of a list without a word.
 func (c *call) allowedQuietly(op acl.Operation, t acl.ResourceType, name string) bool {
-	return c.peer.trusted || c.s.opts.Security.Access.Rules().Allowed(c.peer.principal, c.peer.host, op, t, name)
+	if c.peer.trusted {
+		return true
+	}
+	rules := c.s.opts.Security.Access.Rules()
+	return c.s.opts.Security.AllowUnruled && !rules.Ruled(t, name) || rules.Allowed(c.peer.principal, c.peer.host, op, t, name)
 }
 
 // onCluster is allowed for the cluster itself.
@@ -117,5 +121,9 @@ func (c *call) operations(t acl.ResourceType, name string) int32 {
 	if c.peer.trusted {
 		return acl.AllOperations(t)
 	}
-	return c.s.opts.Security.Access.Rules().Operations(c.peer.principal, c.peer.host, t, name)
+	rules := c.s.opts.Security.Access.Rules()
+	if c.s.opts.Security.AllowUnruled && !rules.Ruled(t, name) {
+		return acl.AllOperations(t)
+	}
+	return rules.Operations(c.peer.principal, c.peer.host, t, name)
 }

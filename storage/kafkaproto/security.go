@@ -24,16 +24,22 @@ type Security struct {
 	Mechanisms []authn.Mechanism
 	// SuperUsers may do everything: principals such as User:ann.
 	SuperUsers []string
+	// AllowUnruled opens what no access rule is on to everybody, as Kafka's
+	// allow.everyone.if.no.acl.found does, and makes rules hold for clients that
+	// nobody has authenticated, who are User:ANONYMOUS.
+	AllowUnruled bool
 	// MaxSession, if not 0, is how long a login by SASL holds. A client that does
 	// not log in again by then is cut off with its next request.
 	MaxSession time.Duration
 }
 
-// authenticates says that clients prove who they are, and so that access rules
-// hold.
+// authenticates says that clients prove who they are.
 func (s *Security) authenticates() bool {
 	return len(s.Mechanisms) > 0 || s.TLS != nil && s.TLS.ClientAuth == tls.RequireAndVerifyClientCert
 }
+
+// enforces says that access rules hold.
+func (s *Security) enforces() bool { return s.authenticates() || s.AllowUnruled }
 
 // Permits returns ErrRemote for an address that may be reached from other machines
 // unless clients authenticate, or everybody is allowed by name. Serve asks it.
@@ -46,8 +52,8 @@ func (o *Options) Permits(addr net.Addr) error {
 
 func (s *Security) validate() error {
 	switch {
-	case s.authenticates() && s.Access == nil:
-		return fmt.Errorf("kafka server: Security.Access is missing: clients that prove who they are need access rules")
+	case s.enforces() && s.Access == nil:
+		return fmt.Errorf("kafka server: Security.Access is missing: there are no access rules to hold")
 	case s.TLS != nil && len(s.TLS.Certificates) == 0 && s.TLS.GetCertificate == nil && s.TLS.GetConfigForClient == nil:
 		return fmt.Errorf("kafka server: Security.TLS has no certificate")
 	case s.MaxSession < 0:

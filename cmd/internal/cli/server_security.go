@@ -23,6 +23,7 @@ type securityFlags struct {
 	superUsers           []string
 	session              time.Duration
 	allowUnauthenticated bool
+	allowUnruled         bool
 	connections          int
 	perAddress           int
 }
@@ -36,6 +37,7 @@ func (f *securityFlags) add(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.superUsers, "super-user", nil, "`USER` may do everything; a user's name, or Kind:name; may be repeated")
 	fl.DurationVar(&f.session, "kafka-session", 0, "clients log in again after `DURATION`; 0: never")
 	fl.BoolVar(&f.allowUnauthenticated, "allow-unauthenticated", false, "also listen beyond this machine without authentication: anybody who connects may read and write everything")
+	fl.BoolVar(&f.allowUnruled, "allow-unruled", false, "let every client do everything with a topic, group, id or cluster that no access rule is on, and hold rules also for clients that do not log in, who are User:ANONYMOUS")
 	fl.BoolVar(&f.allowUnauthenticated, "allow-remote", false, "")
 	_ = fl.MarkDeprecated("allow-remote", "say --allow-unauthenticated") // an error is of a flag that is not there
 	fl.IntVar(&f.connections, "max-connections", 8000, "at most `N` Kafka connections at once")
@@ -47,7 +49,7 @@ func (f *securityFlags) add(cmd *cobra.Command) {
 func (f *securityFlags) options(o *kafkaproto.Options) error {
 	sec := &o.Security
 	o.AllowUnauthenticated, o.MaxConnections, o.MaxConnectionsPerAddress = f.allowUnauthenticated, f.connections, f.perAddress
-	sec.MaxSession = f.session
+	sec.MaxSession, sec.AllowUnruled = f.session, f.allowUnruled
 	for _, name := range f.mechanisms {
 		m, err := authn.ParseMechanism(name)
 		if err != nil {
