@@ -186,9 +186,11 @@ func (l *brokerLoad) tryTransaction(c *kgo.Client, rng *rand.Rand) bool {
 	return true
 }
 
-// answered waits for a transaction's records. A client that has met many kills can
-// come to stand still with records that it neither sends nor gives up, while the server
-// has nothing of it to answer: then it is closed, and another one takes over.
+// answered waits for a transaction's records. franz-go 1.22.3 can come to stand still
+// with some: while it asks for partitions of a transaction to be added it holds a
+// partition's second batch, the answer to the first one is lost with the server, and
+// then it goes back to the second only. The server refuses that one as out of order,
+// and nobody sends the first again. Such a client is closed, and another takes over.
 func (l *brokerLoad) answered(wg *sync.WaitGroup) bool {
 	done := make(chan struct{})
 	go func() {
