@@ -19,7 +19,7 @@ func TestScenarios(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", binary, "../../millrace").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	for name, args := range map[string]string{
 		"throughput": "-systems millrace-os -repetitions 1 -batches 16384 -partitions 3 -bytes 200000 -warm-bytes 20000 -disk-bytes 1048576",
