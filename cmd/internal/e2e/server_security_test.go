@@ -128,6 +128,26 @@ func TestServerWithUsers(t *testing.T) {
 	}
 }
 
+// TestServerWithRulesAlone: rules hold for clients that nobody logs in, and what none
+// is on is open.
+func TestServerWithRulesAlone(t *testing.T) {
+	w := newWorld(t)
+	w.run("topics", "create", "clicks").must(t, 0)
+	w.run("topics", "create", "open").must(t, 0)
+	p, addr := w.server("--allow-unruled")
+	rule := []string{"acls", "create", "--deny", "ANONYMOUS", "--operation", "write", "--topic", "clicks", "--brokers", addr}
+	w.run(rule...).must(t, 0)
+	if err := produced(t, addr, "clicks"); !errors.Is(err, kerr.TopicAuthorizationFailed) {
+		t.Errorf("what a rule denies: %v", err)
+	}
+	if err := produced(t, addr, "open"); err != nil {
+		t.Errorf("what no rule is on: %v", err)
+	}
+	p.kill()
+	_, rule[len(rule)-1] = w.server()
+	w.run(rule...).must(t, 1)
+}
+
 // TestServerSecurityRefusals: what cannot be safe is refused with a reason.
 func TestServerSecurityRefusals(t *testing.T) {
 	w := newWorld(t)
