@@ -164,11 +164,15 @@ const (
 )
 
 // SetOperation is INTERSECT or EXCEPT of two inputs of equal schemas, each an
-// exchange by all columns, over input that ends. NULL equals NULL.
+// exchange by all columns. NULL equals NULL. Over input that ends it gives its rows
+// then, with Changes each as it comes (+I) and goes (-D), and takes rows back.
 type SetOperation struct {
 	Kind SetKind
 	// All keeps copies: the lesser of the two numbers, or their difference.
-	All bool
+	All     bool
+	Changes bool
+	// TTL is how long, in ms, a row is known after it came or went last; 0: for good.
+	TTL int64
 }
 
 func (*Join) op()         {}

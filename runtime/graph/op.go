@@ -32,6 +32,9 @@ func OpName(op Op) string {
 	case *Normalize:
 		return "Normalize"
 	case *Over:
+		if o := op.(*Over); len(o.Calls) == 0 {
+			return "Sort"
+		}
 		return "Over"
 	case *GroupAggregate:
 		return "GroupAggregate"

@@ -68,6 +68,7 @@ type OverCall struct {
 //
 // With Time, which then is what Order goes by, rows come when the watermark has
 // passed them, and frames end with the row; without, at the end of bounded input.
+// Without calls it is ORDER BY of a stream: Time is the first item of Order then.
 type Over struct {
 	Time  int // -1: none
 	Keys  []int

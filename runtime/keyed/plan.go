@@ -223,7 +223,11 @@ func (p *plan) finish(s *stagePlan) error {
 			if !p.job.Bounded && !op.Updates {
 				return &graph.NotYetError{Feature: graph.OpName(n.Op) + " over unbounded input"}
 			}
-		case *graph.SetOperation, *graph.Sort, *graph.Limit:
+		case *graph.SetOperation:
+			if !p.job.Bounded && !op.Changes {
+				return &graph.NotYetError{Feature: graph.OpName(n.Op) + " over unbounded input"}
+			}
+		case *graph.Sort, *graph.Limit:
 			if !p.job.Bounded {
 				return &graph.NotYetError{Feature: graph.OpName(n.Op) + " over unbounded input"}
 			}

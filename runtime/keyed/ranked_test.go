@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/millrace/millrace/runtime/batch"
@@ -182,11 +184,30 @@ func encodedEvent(e event) (out []byte) {
 	return out
 }
 
+// sortJob is ORDER BY row time, v DESC.
+func sortJob(t testing.TB, p int) *graph.Job {
+	b := newBuilder()
+	op := &graph.Over{Time: 1, Order: []graph.SortKey{{Column: 1}, {Column: 2, Desc: true, NullsLast: true}}, Late: graph.LateRows{Table: -1}}
+	b.sink("out", b.add(op, eventSchema, 1, "out/sort", b.exchange(b.source("a"), 1)))
+	return b.job
+}
+
+func sortOracle(s *scenario) []string {
+	var out []string
+	for _, rows := range s.onTime() {
+		for _, e := range rows {
+			out = append(out, e.row())
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 var rankedJobs = []struct {
 	name   string
 	job    func(t testing.TB, p int) *graph.Job
 	oracle func(s *scenario) []string
-}{{"over", overJob, overOracle}, {"first row", firstJob, firstOracle}, {"rank", rankJob, rankOracle}}
+}{{"over", overJob, overOracle}, {"first row", firstJob, firstOracle}, {"rank", rankJob, rankOracle}, {"order by", sortJob, sortOracle}}
 
 // TestOrderedRowsEqualSlowOracles: over, first rows and the first of windows, through
 // crashes and at changing parallelism.
@@ -204,7 +225,29 @@ func TestOrderedRowsEqualSlowOracles(t *testing.T) {
 			}
 			w := newWorld()
 			book, _, _ := s.lives(w, job, seed, crashes...)
-			s.proof(w, book, want, fmt.Sprintf("%s, seed %d, crashes at %v", k.name, seed, crashes))
+			what := fmt.Sprintf("%s, seed %d, crashes at %v", k.name, seed, crashes)
+			s.proof(w, book, want, what)
+			if k.name == "order by" {
+				for _, rows := range w.table("out").published {
+					inOrder(t, rows, what)
+				}
+			}
+		}
+	}
+}
+
+// inOrder checks that rows come by time, then by v from the greatest down.
+func inOrder(t *testing.T, rows []string, what string) {
+	t.Helper()
+	for i := 1; i < len(rows); i++ {
+		a, b := strings.Split(rows[i-1], "|"), strings.Split(rows[i], "|")
+		if a[1] > b[1] || a[1] == b[1] && a[2] == "NULL" && b[2] != "NULL" {
+			t.Fatalf("%s: row %s before %s", what, rows[i-1], rows[i])
+		}
+		x, _ := strconv.Atoi(a[2])
+		y, _ := strconv.Atoi(b[2])
+		if a[1] == b[1] && a[2] != "NULL" && b[2] != "NULL" && x < y {
+			t.Fatalf("%s: row %s before %s", what, rows[i-1], rows[i])
 		}
 	}
 }

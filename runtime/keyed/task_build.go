@@ -76,7 +76,11 @@ func (t *task) add(id graph.NodeID) error {
 	case *graph.Join:
 		k, err = operator.NewJoin(op, in, job.Nodes[n.Inputs[1]].Schema, n.Schema)
 	case *graph.SetOperation:
-		k = operator.NewSetOperation(op, n.Schema)
+		if op.Changes {
+			k = operator.NewSetChanges(op, n.Schema)
+		} else {
+			k = operator.NewSetOperation(op, n.Schema)
+		}
 	case *graph.Sort:
 		k = operator.NewSort(op, in)
 	case *graph.Limit:
@@ -136,6 +140,8 @@ func hasTTL(op graph.Op) bool {
 	case *graph.Normalize:
 		return op.TTL > 0
 	case *graph.Over:
+		return op.TTL > 0
+	case *graph.SetOperation:
 		return op.TTL > 0
 	}
 	return false

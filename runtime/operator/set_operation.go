@@ -70,15 +70,19 @@ func (s *SetOperation) count(side int, b *batch.Batch, hashes []uint64, sel batc
 
 // copies is how often the result has a row.
 func (s *SetOperation) copies(slot int) int64 {
-	l, r := s.counts[0][slot], s.counts[1][slot]
+	return copiesOf(s.op, s.counts[0][slot], s.counts[1][slot])
+}
+
+// copiesOf is how often the result has a row that the sides have l and r times.
+func copiesOf(op *graph.SetOperation, l, r int64) int64 {
 	n := max(l-r, 0)
 	switch {
-	case s.op.Kind == graph.Intersect:
+	case op.Kind == graph.Intersect:
 		n = min(l, r)
-	case !s.op.All && r > 0:
+	case !op.All && r > 0:
 		n = 0
 	}
-	if !s.op.All {
+	if !op.All {
 		n = min(n, 1)
 	}
 	return n

@@ -72,9 +72,10 @@ that look at or change what runs belong into millrace sql.`,
 		},
 		{
 			Code: CodeBoundedOnly, Phase: PhasePlan, Title: "needs the whole input",
-			Explanation: `ORDER BY or LIMIT alone, INTERSECT ALL, EXCEPT ALL and INSERT OVERWRITE look at the whole
-input, which a streaming job never has. They work with SET 'execution.runtime-mode' = 'batch' over sources
-with an end. ORDER BY together with LIMIT is a Top-N, which a stream has: its rows change.`,
+			Explanation: `ORDER BY or LIMIT alone and INSERT OVERWRITE look at the whole input, which a streaming job
+never has. They work with SET 'execution.runtime-mode' = 'batch' over sources with an end. ORDER BY that begins
+with row time, ascending, is possible in a stream: rows come in order when the watermark has passed them. ORDER BY
+together with LIMIT is a Top-N, which a stream has, too: its rows change.`,
 			Wrong: exampleJob("SELECT uid, room FROM clicks ORDER BY uid"),
 			Right: exampleJob("SELECT uid, room FROM clicks"),
 		},

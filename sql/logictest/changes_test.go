@@ -69,6 +69,8 @@ func TestChangesOfManyRows(t *testing.T) {
 		"SELECT id FROM t WHERE v < 60 AND k IN (SELECT k FROM t GROUP BY k HAVING SUM(v) > 24000)",
 		"SELECT id FROM t WHERE v < 60 AND k NOT IN (SELECT k FROM t WHERE k IS NOT NULL GROUP BY k HAVING SUM(v) > 24000)",
 		"SELECT s, COUNT(*) FROM t WHERE EXISTS (SELECT * FROM (SELECT k, MAX(v) AS m FROM t GROUP BY k) q WHERE q.k = t.k AND q.m < 990) GROUP BY s",
+		"SELECT n FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k) EXCEPT ALL SELECT n FROM (SELECT s, COUNT(*) / 2 AS n FROM t GROUP BY s)",
+		"SELECT n FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k) INTERSECT ALL SELECT n FROM (SELECT s, COUNT(*) / 2 AS n FROM t GROUP BY s)",
 		"SELECT id FROM t WHERE v > (SELECT AVG(n) * 15 FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k))",
 	} {
 		want := run(sql, Direct{}, RunOptions{Parallelism: 1, BatchRows: 1000})

@@ -87,7 +87,13 @@ func rowTimes(left, right int, sides []*lowered) (l, r int, err error) {
 
 // setOperation lowers INTERSECT and EXCEPT: the exchanges are by all columns.
 func (l *lowerer) setOperation(n *plan.SetOperation) (*lowered, error) {
-	op := &graph.SetOperation{Kind: n.Kind, All: n.All}
+	op := &graph.SetOperation{Kind: n.Kind, All: n.All, Changes: n.Changes}
+	path := n.StatePath()
+	if op.Changes {
+		op.TTL, path = n.TTL, l.pathOf(path)
+	} else {
+		path = l.unique(path)
+	}
 	var ids [2]graph.NodeID
 	for i, in := range n.Inputs() {
 		low, err := l.exactly(in)
@@ -100,5 +106,5 @@ func (l *lowerer) setOperation(n *plan.SetOperation) (*lowered, error) {
 		}
 		ids[i] = l.exchange(low, keys).id
 	}
-	return l.add(op, n.Cols, l.unique(n.Path), ids[0], ids[1]), nil
+	return l.add(op, n.Cols, path, ids[0], ids[1]), nil
 }

@@ -98,6 +98,13 @@ func (l *lowerer) windowTable(n *plan.WindowTable, in *lowered) (*lowered, error
 
 func (l *lowerer) sort(n *plan.Sort, in *lowered) (*lowered, error) {
 	ex := l.exchange(in, nil)
+	if n.ByTime {
+		keys, err := sortKeys(n.Keys, in)
+		if err != nil {
+			return nil, err
+		}
+		return l.add(&graph.Over{Time: keys[0].Column, Order: keys, Late: l.late(l.target)}, in.cols, l.pathOf(n.StatePath()), ex.id), nil
+	}
 	if len(n.Keys) == 0 {
 		limit := n.Limit
 		if limit < 0 {

@@ -156,7 +156,7 @@ func (b *Binder) unknownTable(n *syntax.Name, name string, candidates []string) 
 }
 
 func (b *Binder) viewBody(v *catalog.View) *Output {
-	out := b.query(v.Query, nil)
+	out := b.topQuery(v.Query)
 	if out == nil {
 		return nil
 	}

@@ -21,7 +21,7 @@ func (b *Binder) Insert(s *syntax.Insert) *Insert {
 	if t == nil {
 		// Bind the query all the same, for its own faults.
 		b.origin, b.sink, b.declaring = []string{"query"}, nil, true
-		b.query(s.Query, nil)
+		b.topQuery(s.Query)
 		b.declaring = false
 		return nil
 	}
@@ -29,7 +29,7 @@ func (b *Binder) Insert(s *syntax.Insert) *Insert {
 	static, ok := b.staticPartition(s, t)
 	targets, colsOK := b.targets(s, t, static)
 	b.origin, b.sink = []string{t.Name}, t
-	out := b.query(s.Query, nil)
+	out := b.topQuery(s.Query)
 	b.sink = nil
 	if !ok || !colsOK || out == nil {
 		return nil

@@ -15,7 +15,7 @@ import (
 func (b *Binder) firstRows(out *Output, limit, offset int64, at diag.Span) *Output {
 	projects, n := unprojected(out.Node)
 	sort, ok := n.(*Sort)
-	if b.Batch || b.declaring || !ok || sort.Limit >= 0 || sort.Offset > 0 || limit < 1 || offset > math.MaxInt64-limit {
+	if !b.streaming() || !ok || sort.Limit >= 0 || sort.Offset > 0 || limit < 1 || offset > math.MaxInt64-limit {
 		return nil
 	}
 	r := &Rank{Input: sort.Input, Order: sort.Keys, N: offset + limit, Number: offset > 0, Changes: true, TTL: b.StateTTL,

@@ -15,7 +15,7 @@ import (
 // Query binds a query as a statement.
 func (b *Binder) Query(q *syntax.Query) *Output {
 	b.origin, b.sink = []string{"query"}, nil
-	out := b.query(q, nil)
+	out := b.topQuery(q)
 	if out == nil || !b.noUntyped(out) {
 		return nil
 	}
@@ -23,8 +23,16 @@ func (b *Binder) Query(q *syntax.Query) *Output {
 	return out
 }
 
+// topQuery binds the query of a statement or of a view.
+func (b *Binder) topQuery(q *syntax.Query) *Output {
+	b.top = true
+	return b.query(q, nil)
+}
+
 // query binds a query; ctes are those it may refer to.
 func (b *Binder) query(q *syntax.Query, ctes []*cte) *Output {
+	top := b.top
+	b.top = false
 	used := len(ctes)
 	for _, d := range q.With {
 		for _, c := range ctes[used:] {
@@ -35,7 +43,7 @@ func (b *Binder) query(q *syntax.Query, ctes []*cte) *Output {
 		}
 		ctes = append(ctes[:len(ctes):len(ctes)], &cte{def: d, outer: ctes})
 	}
-	out := b.queryBody(q, ctes)
+	out := b.queryBody(q, ctes, top)
 	b.checkUnused(q, ctes[used:])
 	return out
 }
@@ -65,14 +73,16 @@ func (b *Binder) checkUnused(q *syntax.Query, ctes []*cte) {
 	}
 }
 
-func (b *Binder) queryBody(q *syntax.Query, ctes []*cte) *Output {
-	// ORDER BY with LIMIT is Top-N, which a stream has.
-	saved := b.limited
-	b.limited = q.Limit != nil
-	defer func() { b.limited = saved }()
+func (b *Binder) queryBody(q *syntax.Query, ctes []*cte, top bool) *Output {
+	saved := b.ordering
+	b.ordering = orderingOf(q, top)
+	defer func() { b.ordering = saved }()
 	if s, ok := q.Body.(*syntax.Select); ok {
 		out := b.selectQuery(s, ctes, q.OrderBy)
 		return b.limit(q, out)
+	}
+	if _, parens := q.Body.(*syntax.Query); parens {
+		b.top = top && len(q.OrderBy) == 0 && q.Limit == nil && q.Offset == nil
 	}
 	out := b.queryExpr(q.Body, ctes)
 	if out == nil {
@@ -152,12 +162,12 @@ func (b *Binder) count(e syntax.Expr, clause string, def int64) (int64, bool) {
 
 // boundedOnly refuses what needs its whole input in streaming mode.
 func (b *Binder) boundedOnly(what string, at diag.Span) bool {
-	if b.Batch || b.declaring {
+	if !b.streaming() {
 		return true
 	}
 	d := b.errorf(diag.CodeBoundedOnly, at, "%s needs its whole input, which a streaming job never has", what).
 		WithHelp("SET 'execution.runtime-mode' = 'batch' if the input ends")
-	if what == "ORDER BY" || what == "LIMIT" {
+	if what == "LIMIT" {
 		d.WithHelp("ORDER BY ... LIMIT n, together, give the first rows of a stream, as they change")
 	}
 	return false
@@ -283,3 +293,7 @@ func fromLabel(t syntax.TableExpr) string {
 	})
 	return strings.Join(names, "+")
 }
+
+// streaming: what is bound will run without an end. The query of a view is bound for
+// its faults alone when it is declared.
+func (b *Binder) streaming() bool { return !b.Batch && !b.declaring }

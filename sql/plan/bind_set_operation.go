@@ -83,7 +83,7 @@ func (b *Binder) setOperation(s *syntax.SetOp, ctes []*cte) *Output {
 	if s.Kind == syntax.Except {
 		word, kind = "EXCEPT", graph.Except
 	}
-	if outs[0] == nil || outs[1] == nil || s.All && !b.boundedOnly(word+" ALL", s.Span()) {
+	if outs[0] == nil || outs[1] == nil {
 		return nil
 	}
 	out := b.unionAll(outs, branches, word)
@@ -91,10 +91,10 @@ func (b *Binder) setOperation(s *syntax.SetOp, ctes []*cte) *Output {
 		return nil
 	}
 	u := out.Node.(*Union)
-	if !b.Batch && !b.declaring {
+	if b.streaming() && !s.All {
 		return b.changingSet(out, kind, b.path(strings.ToLower(word)), s.Span())
 	}
-	n := &SetOperation{Left: u.In[0], Right: u.In[1], Kind: kind, All: s.All, Cols: u.Cols, Path: b.path(strings.ToLower(word)), Span: s.Span()}
+	n := &SetOperation{Left: u.In[0], Right: u.In[1], Kind: kind, All: s.All, Changes: b.streaming(), TTL: b.StateTTL, Cols: u.Cols, Path: b.path(strings.ToLower(word)), Span: s.Span()}
 	for i := range n.Cols {
 		n.Cols[i].RowTime = false
 	}
@@ -195,8 +195,13 @@ func (b *Binder) distinct(out *Output, at diag.Span) *Output {
 		return nil
 	}
 	a := &Aggregate{Input: out.Node, Updates: !b.Batch, TTL: b.StateTTL, Time: -1, Path: b.path("distinct"), Span: at}
-	a.groupBy(out.Columns())
-	return &Output{Node: keepOrder(a, out.Columns()), Spans: out.Spans, Named: out.Named}
+	cols := slices.Clone(out.Columns())
+	for i := range cols {
+		// Rows that are late pass, so that what is behind could not go by their time.
+		cols[i].RowTime = cols[i].RowTime && b.Batch
+	}
+	a.groupBy(cols)
+	return &Output{Node: keepOrder(a, cols), Spans: out.Spans, Named: out.Named}
 }
 
 // groupBy makes keys of columns, each once.

@@ -48,8 +48,10 @@ type Binder struct {
 	// table.
 	stateID  string
 	stateTTL map[string]int64
-	// limited: the query that is bound has a LIMIT.
-	limited bool
+	// top: the query that is bound next is a statement's or a view's, no sub-query.
+	// ordering says what its ORDER BY is for.
+	top      bool
+	ordering ordering
 	// outer is the scope around the sub-query being bound.
 	outer *scope
 	// sink is the table that the statement writes; nil for a query.

@@ -64,6 +64,11 @@ func ChangelogOf(n Node) Changelog {
 		if n.Changes && (n.Kind != graph.InnerJoin || in.By != nil) {
 			return Changelog{By: n, Deletes: true}
 		}
+	case *SetOperation:
+		// Copies in both inputs grow with either.
+		if n.Changes && (n.Kind == graph.Except || in.By != nil) {
+			return Changelog{By: n, Deletes: true}
+		}
 	case *Filter:
 		// A row may pass before a change and not after it.
 		in.Deletes = in.By != nil
@@ -83,6 +88,8 @@ func takesChanges(n Node) bool {
 	case *Join:
 		return n.Changes
 	case *Rank:
+		return n.Changes
+	case *SetOperation:
 		return n.Changes
 	}
 	return false
@@ -143,7 +150,7 @@ func (b *Binder) sameWhenTakenBack(x, in, by Node) bool {
 				d = max(d, c.Determinism)
 			}
 		}
-	case *Aggregate, *Join, *Rank:
+	case *Aggregate, *Join, *Rank, *SetOperation:
 		d = changingValues(in)
 	}
 	if d == fn.Deterministic {
@@ -197,6 +204,8 @@ func nameOfUpdate(n Node) string {
 			return "a sub-query over a stream without a window"
 		}
 		return n.Kind.String() + " JOIN of streams without a window or a time interval"
+	case *SetOperation:
+		return n.String() + " of streams"
 	case *Rank:
 		if n.N == 1 {
 			return "keeping the last row of a key"

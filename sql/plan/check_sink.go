@@ -159,7 +159,7 @@ func visitScans(n Node, keyed bool, f func(*Scan, bool)) {
 	switch x := n.(type) {
 	case *Scan:
 		f(x, keyed)
-	case *Aggregate, *Wide, *Normalize, *Sort, *Join, *SetOperation:
+	case *Aggregate, *Wide, *Normalize, *Sort, *Join, *SetOperation, *Over, *Rank:
 		keyed = true
 	}
 	for _, in := range n.Inputs() {

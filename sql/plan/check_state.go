@@ -60,6 +60,14 @@ func stateOf(n Node) (path *string, what string, span diag.Span) {
 		return &n.Path, "functions with OVER", n.Span
 	case *Rank:
 		return &n.Path, "rankings", n.Span
+	case *Sort:
+		if n.ByTime {
+			return &n.Path, "ORDER BY", n.Span
+		}
+	case *SetOperation:
+		if n.Changes {
+			return &n.Path, "set operations", n.Span
+		}
 	case *WindowTable:
 		if n.Window.Kind == SessionWindow && !n.CheckOnly {
 			return &n.Path, "tables of sessions", n.Span

@@ -89,7 +89,7 @@ func describe(n Node) (kind string, details []string) {
 	case *Lookup:
 		return "Lookup", describeLookup(n)
 	case *SetOperation:
-		return "SetOperation", []string{n.String(), "columns=[" + columnNames(n.Cols) + "]", "state=" + n.Path}
+		return "SetOperation", describeSet(n)
 	case *Over:
 		return "Over", describeOver(n)
 	case *Rank:
@@ -196,6 +196,9 @@ func describeSort(n *Sort) []string {
 	}
 	if n.Limit >= 0 {
 		d = append(d, "limit="+strconv.FormatInt(n.Limit, 10))
+	}
+	if n.ByTime {
+		d = append(d, "by row time", "state="+n.StatePath())
 	}
 	return d
 }

@@ -68,9 +68,12 @@ type SetOperation struct {
 	Left, Right Node // of equal column types
 	Kind        graph.SetKind
 	All         bool
-	Cols        []Column
-	Path        string
-	Span        diag.Span
+	// Changes: in a stream. TTL is how long, in ms, a row is known then; 0: for good.
+	Changes bool
+	TTL     int64
+	Cols    []Column
+	Path    string
+	Span    diag.Span
 }
 
 // Columns implements Node.
@@ -277,4 +280,15 @@ func equality(e expr.Expr) (l, r expr.Expr, nullSafe, ok bool) {
 		return nil, nil, false, false
 	}
 	return c.Args[0], c.Args[1], nullSafe, true
+}
+
+// StatePath identifies the state.
+func (n *SetOperation) StatePath() string { return n.Path }
+
+func describeSet(n *SetOperation) []string {
+	d := []string{n.String(), "columns=[" + columnNames(n.Cols) + "]"}
+	if n.Changes {
+		d = withTTL(append(d, "changes"), n.TTL)
+	}
+	return append(d, "state="+n.StatePath())
 }

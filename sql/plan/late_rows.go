@@ -69,6 +69,11 @@ func (b *Binder) LateRows(ins *Insert, side string, at diag.Span) []*Insert {
 		case *Over, *Rank:
 			refuse("OVER")
 			return
+		case *Sort:
+			if x.ByTime {
+				refuse("ORDER BY")
+				return
+			}
 		}
 		for _, in := range n.Inputs() {
 			walk(in)
@@ -96,6 +101,8 @@ func (b *Binder) LintLateRows(ins *Insert, at diag.Span) {
 			event = event || x.Windows != nil || x.Interval != nil || x.Temporal != nil
 		case *Over, *Rank:
 			event = true
+		case *Sort:
+			event = event || x.ByTime
 		}
 		return true
 	})

@@ -141,6 +141,11 @@ type Sort struct {
 	Input         Node
 	Keys          []SortKey
 	Offset, Limit int64
+	// ByTime: in a stream, by row time first; rows come when the watermark has passed
+	// them. Path and Span are its alone.
+	ByTime bool
+	Path   string
+	Span   diag.Span
 }
 
 // Values is literal rows.
@@ -369,6 +374,9 @@ func (n *Aggregate) StatePath() string {
 	}
 	return s + "]"
 }
+
+// StatePath identifies the state of an ORDER BY in a stream.
+func (n *Sort) StatePath() string { return rankedPath(n.Path, n.Input, nil, n.Keys, nil) }
 
 // StatePath identifies the state of sessions.
 func (n *WindowTable) StatePath() string {
