@@ -36,7 +36,7 @@ func (c *Connector) OpenLookup(ctx context.Context, t *connector.Table, keys, co
 		return nil, err
 	}
 	if l.whole {
-		l.Lookup = fullcache.New(fullcache.Options{Load: l.loadAll}.From(t.Options))
+		l.Lookup = fullcache.New(fullcache.Options{Load: l.loadAll}.From(t))
 	} else {
 		l.Lookup = partialcache.New(partialcache.Options{Load: l.load, Rows: t.Schema(columns)}.From(t.Options))
 	}

@@ -110,7 +110,7 @@ func options() []connector.Option {
 		{Key: keyConnect, Type: connector.OptDuration, Default: "10 s", Doc: "How long a connection may take."},
 		{Key: keyRequest, Type: connector.OptDuration, Default: "2 min", Doc: "How long one INSERT may take before its outcome counts as unknown and is looked for."},
 		{Key: keySettings, Type: connector.OptString, Doc: "Settings of the server for each INSERT, e.g. `settings.insert_quorum` = '2'."},
-	}, append(scanOptionList(), partialcache.SpecOptionsWithFull()...)...)
+	}, append(scanOptionList(), partialcache.SpecOptions()...)...)
 }
 
 // ownSettings are the settings that the sink itself decides.

@@ -23,7 +23,7 @@ func (c *Connector) OpenLookup(ctx context.Context, t *connector.Table, keys, co
 	}
 	l := &lookupTable{c: c, table: t}
 	l.read, l.keys, l.columns = fullcache.Columns(keys, columns)
-	return fullcache.New(fullcache.Options{Load: l.load, Now: c.now}.From(t.Options)), nil
+	return fullcache.New(fullcache.Options{Load: l.load, Now: c.now}.From(t)), nil
 }
 
 // lookupTable reads a table that is looked up.

@@ -13,14 +13,19 @@ import (
 type Options struct {
 	// Load reads the whole table; its error is retryable.
 	Load func(ctx context.Context) (*Table, error)
-	// Interval is after how long the table is loaded again; 0: never.
-	Interval time.Duration
+	// Interval is after how long the table is loaded again, counted from the end of a
+	// load, or FixedRate: from when it was due; 0: never.
+	Interval  time.Duration
+	FixedRate bool
+	// Daily, in place of Interval, is when it is loaded again, each Days days.
+	Daily *Daily
+	Days  int
 	// Now is the clock; nil: the system's.
 	Now func() time.Time
 }
 
 // Cache looks rows up in a table that it loads at the first lookup and, with an
-// interval, again.
+// interval or a time of the day, again.
 type Cache struct {
 	o       Options
 	loading chan struct{} // holds one: a load is on its way
@@ -30,7 +35,7 @@ type Cache struct {
 
 type loaded struct {
 	table *Table
-	at    time.Time
+	due   time.Time // when it is loaded again; zero: never
 }
 
 var _ connector.Lookup = (*Cache)(nil)
@@ -65,7 +70,7 @@ func (c *Cache) Close() error {
 }
 
 func (c *Cache) fresh(l *loaded) bool {
-	return l != nil && (c.o.Interval <= 0 || c.o.Now().Sub(l.at) < c.o.Interval)
+	return l != nil && (l.due.IsZero() || c.o.Now().Before(l.due))
 }
 
 // table is the table to answer from, loaded if need be.
@@ -94,13 +99,15 @@ func (c *Cache) table(ctx context.Context) (*Table, error) {
 	if l = c.last.Load(); c.fresh(l) {
 		return l.table, nil // meanwhile
 	}
-	// What is written during the load may be missing: the interval counts from its
-	// beginning.
-	at := c.o.Now()
+	var last time.Time
+	if l != nil {
+		last = l.due
+	}
+	began := c.o.Now()
 	t, err := c.o.Load(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c.last.Store(&loaded{table: t, at: at})
+	c.last.Store(&loaded{table: t, due: c.o.due(last, began, c.o.Now())})
 	return t, nil
 }

@@ -7,12 +7,12 @@
 //
 // # Reloads
 //
-// The first lookup loads the table. With an interval, the first lookup after it loads
-// it again, while other lookups are answered from the old one; then the new table
-// takes its place in one step: a batch sees one table or the other, never both. A load
-// that fails fails the lookup that caused it: the lane shows the error and tries again,
-// so that a table that cannot be read any more is not taken for one that has not
-// changed.
+// The first lookup loads the table. With an interval, or a time of the day, the first
+// lookup after it loads it again (nobody loads what nobody asks for), while other
+// lookups are answered from the old one; then the new table takes its place in one step:
+// a batch sees one table or the other, never both. A load that fails fails the lookup
+// that caused it: the lane shows the error and tries again, so that a table that cannot
+// be read any more is not taken for one that has not changed.
 //
 // # Invariants
 //

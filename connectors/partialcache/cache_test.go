@@ -188,27 +188,27 @@ func TestFailures(t *testing.T) {
 
 // TestOptions: what has no effect with a kind of cache is refused.
 func TestOptions(t *testing.T) {
-	with, without := &connector.Spec{Name: "t", Options: SpecOptionsWithFull(), Validate: Validate}, &connector.Spec{Name: "t", Options: SpecOptions(), Validate: Validate}
+	spec := &connector.Spec{Name: "t", Options: SpecOptions(), Validate: Validate}
 	for _, c := range []struct {
-		spec *connector.Spec
 		set  map[string]string
 		want string // the key at fault
 	}{
-		{with, map[string]string{}, ""},
-		{with, map[string]string{KeyCache: "FULL", fullcache.KeyInterval: "1 min", fullcache.KeyMaxBytes: "1 MB"}, ""},
-		{with, map[string]string{KeyCache: "PARTIAL", KeyMaxRows: "5", KeyRetries: "0"}, ""},
-		{with, map[string]string{KeyCache: "FULL", KeyMaxRows: "5"}, KeyMaxRows},
-		{with, map[string]string{KeyCache: "FULL", KeyRetries: "5"}, KeyRetries},
-		{with, map[string]string{KeyCache: "FULL", fullcache.KeyInterval: "0 s"}, fullcache.KeyInterval},
-		{with, map[string]string{KeyCache: "FULL", fullcache.KeyStrategy: "TIMED"}, fullcache.KeyStrategy},
-		{with, map[string]string{fullcache.KeyInterval: "1 min"}, fullcache.KeyInterval},
-		{with, map[string]string{KeyCache: "PARTIAL", KeyMaxRows: "5", fullcache.KeyMaxBytes: "1 MB"}, fullcache.KeyMaxBytes},
-		{with, map[string]string{KeyMaxRows: "5"}, KeyMaxRows},
-		{with, map[string]string{KeyCache: "PARTIAL"}, KeyCache},
-		{without, map[string]string{KeyCache: "FULL"}, KeyCache},
+		{map[string]string{}, ""},
+		{map[string]string{KeyCache: "FULL", fullcache.KeyInterval: "1 min", fullcache.KeyMaxBytes: "1 MB"}, ""},
+		{map[string]string{KeyCache: "PARTIAL", KeyMaxRows: "5", KeyRetries: "0"}, ""},
+		{map[string]string{KeyCache: "FULL", KeyMaxRows: "5"}, KeyMaxRows},
+		{map[string]string{KeyCache: "FULL", KeyRetries: "5"}, KeyRetries},
+		{map[string]string{KeyCache: "FULL", fullcache.KeyInterval: "0 s"}, fullcache.KeyInterval},
+		{map[string]string{KeyCache: "FULL", fullcache.KeyStrategy: "TIMED"}, fullcache.KeyStrategy},
+		{map[string]string{KeyCache: "FULL", fullcache.KeyStrategy: "TIMED", fullcache.KeyTime: "04:00"}, ""},
+		{map[string]string{fullcache.KeyInterval: "1 min"}, fullcache.KeyInterval},
+		{map[string]string{fullcache.KeyTime: "04:00"}, fullcache.KeyTime},
+		{map[string]string{KeyCache: "PARTIAL", KeyMaxRows: "5", fullcache.KeyMaxBytes: "1 MB"}, fullcache.KeyMaxBytes},
+		{map[string]string{KeyMaxRows: "5"}, KeyMaxRows},
+		{map[string]string{KeyCache: "PARTIAL"}, KeyCache},
 	} {
 		c.set["connector"] = "t"
-		_, errs := c.spec.Resolve(c.set)
+		_, errs := spec.Resolve(c.set)
 		got := ""
 		if len(errs) > 0 {
 			got = errs[0].Key

@@ -23,27 +23,18 @@ const (
 	full    = "FULL"
 )
 
-// SpecOptions declares the options.
+// SpecOptions declares the options; those of connectors/fullcache, which keeps tables
+// whole, are among them.
 func SpecOptions() []connector.Option {
-	return []connector.Option{
-		{Key: KeyCache, Type: connector.OptEnum, Enum: []string{none, partial}, Default: none,
-			Refused: map[string]string{full: "not_yet: the whole table in memory; use PARTIAL"},
-			Doc:     "What is kept of a table that is looked up: nothing, or the rows of the keys asked for last (`PARTIAL`)."},
+	return append([]connector.Option{
+		{Key: KeyCache, Type: connector.OptEnum, Enum: []string{none, partial, full}, Default: none,
+			Doc: "What is kept of a table that is looked up: nothing, the rows of the keys asked for last (`PARTIAL`), or the whole table (`FULL`)."},
 		{Key: KeyRetries, Type: connector.OptInt, Default: "3", Min: 0, Max: 1000, Doc: "How often a lookup that failed is tried again at once; afterwards the lane waits and tries its rows again."},
 		{Key: KeyAfterAccess, Type: connector.OptDuration, Doc: "How long rows are kept since they were last used."},
 		{Key: KeyAfterWrite, Type: connector.OptDuration, Doc: "How long rows are kept since they were read: rows are at most this old."},
 		{Key: KeyMissing, Type: connector.OptBool, Default: "true", Doc: "Keep that a key has no rows."},
 		{Key: KeyMaxRows, Type: connector.OptInt, Min: 1, Max: 1 << 40, Doc: "How many rows are kept; the key that was used the longest time ago leaves first. `PARTIAL` needs it, or one of the times; with a time alone it is 1,048,576."},
-	}
-}
-
-// SpecOptionsWithFull declares the options of a connector whose tables can be kept
-// whole, too, by connectors/fullcache: its options are among them.
-func SpecOptionsWithFull() []connector.Option {
-	opts := SpecOptions()
-	opts[0].Enum, opts[0].Refused = []string{none, partial, full}, nil
-	opts[0].Doc = "What is kept of a table that is looked up: nothing, the rows of the keys asked for last (`PARTIAL`), or the whole table (`FULL`)."
-	return append(opts, fullcache.SpecOptions()...)
+	}, fullcache.SpecOptions()...)
 }
 
 // Full reports that a table is kept whole.
@@ -68,7 +59,7 @@ func Validate(v connector.Values) error {
 		}
 		return fullcache.Validate(v)
 	}
-	if err := useless("without '"+KeyCache+"' = '"+full+"'", fullcache.KeyStrategy, fullcache.KeyInterval, fullcache.KeyMode, fullcache.KeyMaxBytes); err != nil {
+	if err := useless("without '"+KeyCache+"' = '"+full+"'", fullcache.Keys()...); err != nil {
 		return err
 	}
 	if v.String(KeyCache) == partial {

@@ -13,11 +13,13 @@ import (
 )
 
 // pipeKeys and pipeBytes bound the commands of one pipeline, maxMembers the members
-// that come with one, and those of a key. Invariant 8.
+// that come with one, and those of a key; maxMembersWhole those of a key of a table that
+// is kept whole. Invariant 8.
 const (
-	pipeKeys   = 512
-	pipeBytes  = 256 << 10
-	maxMembers = 100_000
+	pipeKeys        = 512
+	pipeBytes       = 256 << 10
+	maxMembers      = 100_000
+	maxMembersWhole = 2_000_000
 )
 
 // request is a key of the server, and with it the member that is looked for.
@@ -140,7 +142,10 @@ func (l *lookup) members(ctx context.Context, some []request) ([]int64, error) {
 	counts := make([]int64, len(cmds))
 	for i, c := range cmds {
 		counts[i] = c.(*goredis.IntCmd).Val()
-		if counts[i] > maxMembers {
+		if l.whole && counts[i] > maxMembersWhole {
+			return nil, fmt.Errorf("key %q has %d members, and a table that is kept whole up to %d in a key", some[i].key, counts[i], maxMembersWhole)
+		}
+		if !l.whole && counts[i] > maxMembers {
 			return nil, fmt.Errorf("key %q has %d members, and a lookup takes up to %d of a key: an equality with column %q asks for one of them",
 				some[i].key, counts[i], maxMembers, l.names[l.member])
 		}

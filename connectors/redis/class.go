@@ -71,7 +71,7 @@ func classOf(err error) class {
 }
 
 // readRights is what a user needs who looks up.
-const readRights = "the user needs HMGET, GET, SMEMBERS, SISMEMBER, SCARD, ZRANGE, ZSCORE or ZCARD, as the data type has them, on keys of '" + keyKey + "'; grant them"
+const readRights = "the user needs HMGET, GET, SMEMBERS, SISMEMBER, SCARD, ZRANGE, ZSCORE or ZCARD, as the data type has them (and SCAN for a table that is kept whole), on keys of '" + keyKey + "'; grant them"
 
 // explainedRead is explained for a lookup.
 func explainedRead(err error) error {

@@ -19,6 +19,8 @@
 //	SISMEMBER, ZSCORE     the member that is one of the join's keys
 //	SCARD and SMEMBERS,   each member of a key, no more than a bound
 //	ZCARD and ZRANGE
+//	SCAN                  the names of a table that connectors/fullcache keeps whole;
+//	                      the values of its keys are taken from the names
 //
 // The body of a sealed file is its commands one after another:
 //

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -140,6 +141,8 @@ func (f *fake) do(args []string) (answer string, ok bool) {
 		return bulk("redis_mode:standalone\r\nredis_version:0\r\nrole:master\r\n"), true
 	case "AUTH":
 		return "+OK\r\n", true
+	case "SCAN":
+		return f.scan(args), true
 	case "HELLO", "CLIENT", "CONFIG", "SELECT", "PING":
 		return "-ERR unknown command\r\n", true
 	}
@@ -164,6 +167,42 @@ func (f *fake) do(args []string) (answer string, ok bool) {
 		return f.scored(name, args[1], nil, args[2:]), true
 	}
 	return f.text(name, args[1], "", args[2:]), true
+}
+
+// scan gives two names a time, and the first one of all twice.
+func (f *fake) scan(args []string) string {
+	if len(args) != 6 || args[2] != "match" || args[4] != "count" {
+		return "-ERR syntax error\r\n"
+	}
+	from, err := strconv.Atoi(args[1])
+	if err != nil {
+		f.t.Error(err)
+	}
+	all := slices.Sorted(maps.Keys(f.keys))
+	next, until := "0", len(all)
+	if from+2 < len(all) {
+		until, next = from+2, strconv.Itoa(from+2)
+	}
+	pattern := ""
+	for i := 0; i < len(args[3]); i++ {
+		switch c := args[3][i]; c {
+		case '*':
+			pattern += "(?s:.*)"
+		case '\\':
+			i++
+			pattern += regexp.QuoteMeta(args[3][i : i+1])
+		default:
+			pattern += regexp.QuoteMeta(string(c))
+		}
+	}
+	glob := regexp.MustCompile("^" + pattern + "$")
+	var names []string
+	for _, name := range append(all[:min(1, len(all)):1], all[from:until]...) {
+		if glob.MatchString(name) {
+			names = append(names, name)
+		}
+	}
+	return "*2\r\n" + bulk(next) + bulks(names)
 }
 
 const wrongType = "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"

@@ -38,7 +38,11 @@ func (c *Connector) OpenLookup(ctx context.Context, t *connector.Table, keys, co
 		return nil, err
 	}
 	l.client = client
-	l.Cache = partialcache.New(partialcache.Options{Load: l.load, Rows: t.Schema(columns)}.From(t.Options))
+	if l.whole {
+		l.Lookup = fullcache.New(fullcache.Options{Load: l.loadAll}.From(t))
+	} else {
+		l.Lookup = partialcache.New(partialcache.Options{Load: l.load, Rows: t.Schema(columns)}.From(t.Options))
+	}
 	return l, nil
 }
 
@@ -50,8 +54,10 @@ func (c *Connector) CheckLookup(t *connector.Table, keys []int) error {
 
 // lookup is a table that is looked up. Besides its cache it does not change.
 type lookup struct {
-	*partialcache.Cache
+	// Lookup is the cache over the server: of keys, or of the whole table.
+	connector.Lookup
 	*layout
+	whole   bool
 	client  *goredis.Client
 	request time.Duration
 	table   *connector.Table
@@ -78,13 +84,16 @@ func newLookup(t *connector.Table, keys, columns []int) (*lookup, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lookup{layout: y, table: t, request: t.Options.Duration(keyRequest), asked: keys}
+	l := &lookup{layout: y, table: t, request: t.Options.Duration(keyRequest), asked: keys, whole: partialcache.Full(t.Options)}
+	if l.whole {
+		l.asked = y.key.columns // which the names of the server's keys give
+	}
 	for _, c := range y.key.columns {
-		if !slices.Contains(keys, c) {
+		if !slices.Contains(l.asked, c) {
 			return nil, &connector.MissingKeyError{Column: c, Message: fmt.Sprintf("a lookup of table %q needs an equality with column %q, of which its keys in Redis are made", t.Name, y.names[c])}
 		}
 	}
-	if y.member >= 0 {
+	if y.member >= 0 && !l.whole {
 		l.byMember = slices.Contains(keys, y.member)
 		if !l.byMember && len(y.key.columns) == 0 {
 			return nil, &connector.MissingKeyError{Column: y.member, Message: fmt.Sprintf("all rows of table %q are in one key: a lookup needs an equality with their member, column %q", t.Name, y.names[y.member])}
@@ -101,7 +110,7 @@ func newLookup(t *connector.Table, keys, columns []int) (*lookup, error) {
 		l.at = append(l.at, slices.Index(l.read, c))
 		given := -1
 		if slices.Contains(y.key.columns, c) || c == y.member {
-			given = slices.Index(keys, c)
+			given = slices.Index(l.asked, c)
 		}
 		l.given = append(l.given, given)
 	}
@@ -135,4 +144,4 @@ func (l *lookup) load(ctx context.Context, keys *connector.LookupKeys) (*fullcac
 }
 
 // Close implements connector.Lookup.
-func (l *lookup) Close() error { return errors.Join(l.Cache.Close(), l.client.Close()) }
+func (l *lookup) Close() error { return errors.Join(l.Lookup.Close(), l.client.Close()) }
