@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -110,7 +111,7 @@ func (s *LocalStore) write(ctx context.Context, n uint64, files []File) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := s.fenced(writeFile(s.fs, s.fs.Join(from, f.Name), f.Data)); err != nil {
+		if err := s.fenced(writeFile(s.fs, s.fs.Join(from, f.Name), f)); err != nil {
 			return err
 		}
 	}
@@ -134,12 +135,23 @@ func (s *LocalStore) fenced(err error) error {
 	return err
 }
 
-func writeFile(fs vfs.FS, name string, data []byte) error {
+// writeBytes is the length of the writes of a Body.
+const writeBytes = 256 << 10
+
+func writeFile(fs vfs.FS, name string, content File) error {
 	f, err := fs.CreateNew(name)
 	if err != nil {
 		return err
 	}
-	if _, err = f.Write(data); err == nil {
+	if content.Body == nil {
+		_, err = f.Write(content.Data)
+	} else {
+		w := bufio.NewWriterSize(f, writeBytes)
+		if _, err = content.Body.WriteTo(w); err == nil {
+			err = w.Flush()
+		}
+	}
+	if err == nil {
 		err = f.Sync()
 	}
 	if cerr := f.Close(); err == nil {

@@ -1,9 +1,12 @@
 package checkpoint
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"io"
 	"slices"
 	"sync"
 
@@ -17,6 +20,24 @@ const ManifestFile = "manifest"
 type File struct {
 	Name string
 	Data []byte
+	// Body, if it is not nil, is what the file has in place of Data: more than there
+	// should be in memory.
+	Body Body
+}
+
+// Body is bytes that may be written several times.
+type Body interface {
+	io.WriterTo
+	// Len is the number of bytes, Release says that they are not read any more.
+	Len() int64
+	Release()
+}
+
+// ChecksumOf is Blob.CRC of a body.
+func ChecksumOf(b Body) (uint32, error) {
+	h := crc32.New(castagnoli)
+	_, err := b.WriteTo(h)
+	return h.Sum32(), err
 }
 
 // ErrNotExist is returned for a checkpoint, or a file of one, that is not there.
@@ -94,7 +115,15 @@ func (h *MemHandle) Write(ctx context.Context, n uint64, files []File) error {
 	}
 	kept := map[string][]byte{}
 	for _, f := range files {
-		kept[f.Name] = slices.Clone(f.Data)
+		data := slices.Clone(f.Data)
+		if f.Body != nil {
+			var b bytes.Buffer
+			if _, err := f.Body.WriteTo(&b); err != nil {
+				return fmt.Errorf("writing checkpoint %d: %w", n, err)
+			}
+			data = b.Bytes()
+		}
+		kept[f.Name] = data
 	}
 	m.files[n] = kept
 	return nil

@@ -13,7 +13,7 @@ import (
 )
 
 func files(s string) []File {
-	return []File{{ManifestFile, []byte(s)}, {"s0-0", []byte("state " + s)}}
+	return []File{{Name: ManifestFile, Data: []byte(s)}, {Name: "s0-0", Data: []byte("state " + s)}}
 }
 
 func TestStoresFenceLowerEpochs(t *testing.T) {
@@ -130,9 +130,9 @@ func TestRestoreTakesAnOlderCheckpointOnlyIfNothingAboveWasPublished(t *testing.
 	must(t, s.Open(ctx, 1))
 	for n := uint64(1); n <= 2; n++ {
 		m := Manifest{Number: n, Scope: scope}
-		must(t, s.Write(ctx, n, []File{{ManifestFile, m.Encode()}}))
+		must(t, s.Write(ctx, n, []File{{Name: ManifestFile, Data: m.Encode()}}))
 	}
-	must(t, s.Write(ctx, 3, []File{{ManifestFile, []byte("torn")}}))
+	must(t, s.Write(ctx, 3, []File{{Name: ManifestFile, Data: []byte("torn")}}))
 	r, err := Restore(ctx, s, book, 0)
 	must(t, err)
 	if r.Manifest.Number != 2 || r.Next != 4 || !slices.Equal(r.Newer, []uint64{3}) {

@@ -126,7 +126,9 @@ type StageStatus struct {
 	// Checkpoint is the last completed one, CheckpointAge how long ago.
 	Checkpoint    uint64
 	CheckpointAge time.Duration
-	StateBytes    int64
+	// StateBytes is the state in memory, SpilledBytes what lies on disk of it.
+	StateBytes   int64
+	SpilledBytes int64
 	Emitted       int64
 	// Expired is how many entries of state (keys, rows) were forgotten since the start
 	// because their time to live was over.

@@ -158,9 +158,13 @@ func (r *Stages) manifest(a checkpoint.Write) (*checkpoint.Manifest, []checkpoin
 			ack := r.acks[t.number]
 			st.Watermark = min(st.Watermark, ack.watermark)
 			name := fmt.Sprintf("s%d-%d", s.plan.id, t.subtask)
-			st.Blobs = append(st.Blobs, checkpoint.Blob{Name: name, Groups: state.RangeOf(t.subtask, s.plan.parallelism),
-				Bytes: int64(len(ack.blob)), CRC: checkpoint.Checksum(ack.blob)})
-			files = append(files, checkpoint.File{Name: name, Data: ack.blob})
+			blob, file := checkpoint.Blob{Name: name, Groups: state.RangeOf(t.subtask, s.plan.parallelism)}, checkpoint.File{Name: name, Data: ack.blob}
+			if ack.body != nil {
+				file.Body, blob.Bytes = ack.body, ack.body.Len() // write adds the checksum
+			} else {
+				blob.Bytes, blob.CRC = int64(len(ack.blob)), checkpoint.Checksum(ack.blob)
+			}
+			st.Blobs, files = append(st.Blobs, blob), append(files, file)
 			m.Dead = append(m.Dead, ack.dead...)
 			for table, c := range ack.counts {
 				r.total(table).add(c)
@@ -219,9 +223,17 @@ func (r *Stages) outTime(m *checkpoint.Manifest, stage int) int64 {
 
 // write makes a manifest and its state files durable; the scribe's.
 func (r *Stages) write(ctx context.Context, m *checkpoint.Manifest, files []checkpoint.File) error {
+	if err := sumBodies(m, files); err != nil {
+		return fmt.Errorf("writing checkpoint %d: %w", m.Number, err)
+	}
 	files = append(files, checkpoint.File{Name: checkpoint.ManifestFile, Data: m.Encode()})
 	if err := r.store.Write(ctx, m.Number, files); err != nil {
 		return err
+	}
+	for i := range files {
+		if b := files[i].Body; b != nil {
+			b.Release()
+		}
 	}
 	r.current = m
 	floor := m.Number
@@ -234,6 +246,24 @@ func (r *Stages) write(ctx context.Context, m *checkpoint.Manifest, files []chec
 	}
 	r.floors[m.Number] = floor
 	r.post(checkpoint.Written{N: m.Number})
+	return nil
+}
+
+// sumBodies puts the checksums of bodies into the manifest.
+func sumBodies(m *checkpoint.Manifest, files []checkpoint.File) error {
+	k := 0
+	for i := range m.Stages {
+		for b := range m.Stages[i].Blobs {
+			f := &files[k]
+			if k++; f.Body == nil {
+				continue
+			}
+			var err error
+			if m.Stages[i].Blobs[b].CRC, err = checkpoint.ChecksumOf(f.Body); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

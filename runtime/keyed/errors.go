@@ -31,15 +31,24 @@ func (e *FailError) Error() string {
 	return fmt.Sprintf("table %s: a result of %s failed: %s%s: %s (policy 'fail'): %s", e.Table, e.Stage, e.Reason, where, e.Message, e.Row)
 }
 
-// StateLimitError says that a task's state has grown beyond its budget.
+// StateLimitError says that a task's state has grown beyond its budget, and that it
+// cannot go to disk.
 type StateLimitError struct {
 	Stage        string
 	Bytes, Limit int64
+	// Operator is the path of the one that has most of it, Kind what it is, and Spills
+	// whether its state could go to disk.
+	Operator, Kind string
+	Spills         bool
 }
 
 func (e *StateLimitError) Error() string {
-	return fmt.Sprintf("the state of %s needs more than %d bytes a task (%d): raise %s, the parallelism, or use smaller windows; state does not spill to disk yet",
-		e.Stage, e.Limit, e.Bytes, optionState)
+	why := "its state does not spill to disk yet"
+	if e.Spills {
+		why = "what is in memory of its state cannot be spilled to disk"
+	}
+	return fmt.Sprintf("the state of %s needs more than %d bytes a task (%d), most of it in %s (%s): %s; raise %s, the parallelism, or use smaller windows",
+		e.Stage, e.Limit, e.Bytes, e.Operator, e.Kind, why, optionState)
 }
 
 // AmbiguousError stops the stages because it cannot be known whether artefacts

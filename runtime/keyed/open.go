@@ -52,10 +52,16 @@ func (f *Factory) OpenStages(ctx context.Context, job *graph.Job, env engine.Key
 			return nil, fmt.Errorf("session zone: %w", err)
 		}
 	}
+	if f.SpillFS != nil {
+		r.spillFS, r.spillDir = f.SpillFS, f.SpillDir(env.Book.Scope())
+	}
 	if err := r.findTables(); err != nil {
 		return nil, err
 	}
 	if err := r.store.Open(ctx, env.JobEpoch); err != nil {
+		return nil, err
+	}
+	if err := r.openSpill(); err != nil {
 		return nil, err
 	}
 	from, err := checkpoint.Restore(ctx, r.store, env.Book, r.opts.DiscardAfter)
@@ -66,6 +72,7 @@ func (f *Factory) OpenStages(ctx context.Context, job *graph.Job, env engine.Key
 		return nil, err
 	}
 	if err := r.build(from); err != nil {
+		r.closeSpill()
 		return nil, err
 	}
 	r.ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -373,6 +380,7 @@ func (r *Stages) loadStates(m *checkpoint.Manifest, blobs map[string][]byte) err
 			if err != nil {
 				return fmt.Errorf("state file %s of checkpoint %d: %w", b.Name, m.Number, err)
 			}
+			delete(blobs, b.Name) // the last that holds it, but for the tasks below
 			for k := range sections {
 				saved[sections[k].Path] = true
 				if p := sections[k].Path; !paths[p] && !slices.Contains(unused, p) {

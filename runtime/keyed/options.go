@@ -24,7 +24,7 @@ func Specs() []connector.Option {
 		{Key: optionRetained, Type: connector.OptInt, Default: "5", Min: 1, Max: 1000, Doc: "Checkpoints kept."},
 		{Key: optionPause, Type: connector.OptDuration, Default: "0 s", Doc: "Least time between the end of a checkpoint and the beginning of the next."},
 		{Key: optionTimeout, Type: connector.OptDuration, Default: "10 min", Doc: "How long a checkpoint may take; one that takes longer ends the job."},
-		{Key: optionState, Type: connector.OptBytes, Default: "256 mb", Doc: "Memory for the state of one task of a keyed stage; a stage that needs more ends with an error."},
+		{Key: optionState, Type: connector.OptBytes, Default: "256 mb", Doc: "Memory for the state of one task of a keyed stage. Beyond it GROUP BY spills to disk; a stage with other state that needs more ends with an error."},
 	}
 }
 
@@ -44,8 +44,14 @@ type Options struct {
 	Retained int
 	// MaxUnpublished is how many checkpoints may wait for their publishing (4).
 	MaxUnpublished int
-	// StateBytes is what the state of one task may hold (256 MiB).
+	// StateBytes is what the state of one task may hold in memory (256 MiB).
 	StateBytes int64
+	// SpillBytes is from which on state goes to disk, where there is a place for it
+	// (StateBytes).
+	SpillBytes int64
+	// MeasureEvery is after how many messages a task looks at the size of its state
+	// (16).
+	MeasureEvery int
 	// ChannelBytes is what one channel may hold (4 MiB).
 	ChannelBytes int64
 	// WriterBytes is what one writer may hold (32 MiB).
@@ -90,6 +96,10 @@ func (o Options) withDefaults(job map[string]string) Options {
 		if *n == 0 {
 			*n = v
 		}
+	}
+	def(&o.SpillBytes, o.StateBytes)
+	if o.MeasureEvery == 0 {
+		o.MeasureEvery = 16
 	}
 	def(&o.ChannelBytes, 4<<20)
 	def(&o.WriterBytes, 32<<20)

@@ -19,12 +19,18 @@ import (
 	"github.com/millrace/millrace/runtime/ledger"
 	"github.com/millrace/millrace/runtime/slot"
 	"github.com/millrace/millrace/runtime/types"
+	"github.com/millrace/millrace/storage/vfs"
 )
 
 // Factory makes keyed stages; it is an engine.KeyedFactory.
 type Factory struct {
 	// Store gives the checkpoint store of a job and generation. Required.
 	Store func(ledger.Scope) checkpoint.Store
+	// SpillFS and SpillDir are where state beyond its budget goes: a directory of a job
+	// and generation that is removed at start and end. With a nil SpillFS such state is
+	// an error.
+	SpillFS  vfs.FS
+	SpillDir func(ledger.Scope) string
 	// Options; the zero value works.
 	Options Options
 }
@@ -33,12 +39,16 @@ var _ engine.KeyedFactory = (*Factory)(nil)
 
 // Stages are the running keyed stages of one job; it is an engine.Keyed.
 type Stages struct {
-	job    *graph.Job
-	env    engine.KeyedEnv
-	opts   Options
-	store  checkpoint.Store
-	plan   *plan
-	zone   *types.Zone
+	job   *graph.Job
+	env   engine.KeyedEnv
+	opts  Options
+	store checkpoint.Store
+	plan  *plan
+	zone  *types.Zone
+
+	spillFS  vfs.FS
+	spillDir string
+
 	gate   *exchange.Gate
 	tasks  []*task
 	stages []*stageState
@@ -200,6 +210,7 @@ func (r *Stages) start() {
 		for _, t := range r.tasks {
 			t.inbox.Close()
 		}
+		r.closeSpill()
 		r.mu.Lock()
 		orderly := r.err == nil && r.finished
 		r.mu.Unlock()
@@ -300,6 +311,9 @@ func (r *Stages) Status() []engine.StageStatus {
 		for _, t := range s.tasks {
 			st.Watermark = min(st.Watermark, t.fired.Load())
 			st.StateBytes += t.bytes.Load()
+			if t.spill != nil {
+				st.SpilledBytes += t.spill.Bytes()
+			}
 			st.Emitted += t.out.Load()
 			st.Expired += t.expired.Load()
 		}

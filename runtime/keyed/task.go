@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/runtime/ledger"
 	"github.com/millrace/millrace/runtime/operator"
 	"github.com/millrace/millrace/runtime/state"
+	"github.com/millrace/millrace/runtime/state/spill"
 )
 
 // task is one subtask of a stage, on one goroutine.
@@ -35,6 +36,7 @@ type task struct {
 	order   []graph.NodeID // of states
 	aging   []operator.Aging
 	clocked taskClock
+	spill   *spill.Store // nil: there is no place on disk
 
 	next      uint64 // number of the manifest that what is sealed now goes into
 	watermark int64
@@ -55,9 +57,11 @@ type task struct {
 
 // acknowledgement is what a task has at a barrier.
 type acknowledgement struct {
-	task      *task
-	n         uint64
-	blob      []byte
+	task *task
+	n    uint64
+	blob []byte
+	// body is the state in place of blob, where part of it is on disk.
+	body      *state.Sections
 	watermark int64
 	sealed    []connector.Artifact
 	dead      []checkpoint.DeadResult
@@ -128,11 +132,18 @@ func (t *task) age() {
 
 // limits keeps the state within its budget. Invariant 8.
 func (t *task) limits() error {
-	if t.messages++; t.messages%16 != 0 {
+	if t.messages++; t.messages%t.r.opts.MeasureEvery != 0 {
 		return nil
 	}
-	if n := t.measure(); n > t.r.opts.StateBytes {
-		return &StateLimitError{Stage: t.st.name, Bytes: n, Limit: t.r.opts.StateBytes}
+	n := t.measure()
+	if n > t.r.opts.SpillBytes && t.spill != nil {
+		var err error
+		if n, err = t.spillState(); err != nil {
+			return err
+		}
+	}
+	if n > t.r.opts.StateBytes {
+		return t.limitError(n)
 	}
 	return nil
 }
@@ -338,14 +349,29 @@ func (t *task) barrier(n uint64) error {
 		c.dead.AddAll(counts.dead)
 	}
 	var sections []state.Section
+	spilled := false
 	for _, id := range t.order {
 		k := t.states[id]
 		if s, ok := functionSection(t.r.plan.job, id, t.r.plan.statePath(id)); ok {
 			sections = append(sections, s)
 		}
-		sections = append(sections, state.Section{Path: t.r.plan.statePath(id), Kind: k.Kind(), Fingerprint: k.Fingerprint(), Payload: k.Save()})
+		s := state.Section{Path: t.r.plan.statePath(id), Kind: k.Kind(), Fingerprint: k.Fingerprint()}
+		if d, ok := k.(operator.Spilling); ok && d.Spilled() {
+			s.Body = new(state.Payload)
+			if err := d.SaveTo(s.Body); err != nil {
+				return err
+			}
+			spilled = true
+		} else {
+			s.Payload = k.Save()
+		}
+		sections = append(sections, s)
 	}
-	a.blob = state.AppendSections(nil, sections)
+	if spilled {
+		a.body = state.NewSections(sections)
+	} else {
+		a.blob = state.AppendSections(nil, sections)
+	}
 	t.measure()
 	t.next, t.dead, t.deadBytes, t.asked = n+1, nil, 0, false
 	t.counts = map[connector.UUID]*emitted{}

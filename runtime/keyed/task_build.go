@@ -21,6 +21,7 @@ func newTask(r *Stages, st *stagePlan, number, subtask int, inbox *exchange.Inbo
 		sinks: map[graph.NodeID]*sinkPart{}, senders: map[graph.NodeID][]*exchange.Sender{},
 		counts: map[connector.UUID]*emitted{}, watermark: batch.NoWatermark}
 	t.fired.Store(batch.NoWatermark)
+	t.spill = r.spillStore(number)
 	for _, id := range st.nodes {
 		if err := t.add(id); err != nil {
 			return nil, fmt.Errorf("%s: %w", st.name, err)
@@ -106,6 +107,9 @@ func (t *task) add(id graph.NodeID) error {
 
 func (t *task) addState(id graph.NodeID, k operator.Keyed) {
 	t.states[id] = k
+	if s, ok := k.(operator.Spilling); ok && t.spill != nil {
+		s.SpillTo(t.spill, t.r.opts.SpillBytes)
+	}
 	t.order = append(t.order, id)
 	t.clocked.add(id, t.r.job.Nodes[id].Op, k)
 	if a, ok := k.(operator.Aging); ok && hasTTL(t.r.job.Nodes[id].Op) {

@@ -135,6 +135,32 @@ func (a *ages) read(r *state.Reader, n int) []int64 {
 	return out
 }
 
+// put says when an entry was written, at a time that need not be later than those of
+// the others: sort brings them into order before the next expired.
+func (a *ages) put(id int32, at int64) {
+	if a.ttl > 0 {
+		a.drop(id)
+		a.append(id, at)
+	}
+}
+
+// sort brings the entries into the order of their times.
+func (a *ages) sort() {
+	all := make([]int32, 0, len(a.at))
+	for id := a.head; id >= 0; id = a.next[id] {
+		all = append(all, id)
+	}
+	slices.SortStableFunc(all, func(x, y int32) int { return cmp.Compare(a.at[x], a.at[y]) })
+	a.head, a.tail = -1, -1
+	for _, id := range all {
+		a.append(id, a.at[id])
+	}
+}
+
+// over reports, where there is a time to live, that the time of what was written at an
+// instant is over.
+func (a *ages) over(at int64) bool { return a.now-at >= a.ttl }
+
 // restore puts entries with their times among those there are.
 func (a *ages) restore(ids []int32, at []int64) {
 	if a.ttl == 0 || len(ids) == 0 {

@@ -7,21 +7,25 @@ import (
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/expr/fn"
 	"github.com/millrace/millrace/runtime/state"
+	"github.com/millrace/millrace/runtime/state/spill"
 	"github.com/millrace/millrace/runtime/types"
 )
 
 // aggTable is keys with their aggregates: the state of one window, or of a GROUP
 // BY without one.
 type aggTable struct {
-	keys *state.Keys
-	accs []fn.Accumulator
+	types []types.Type
+	keys  *state.Keys
+	accs  []fn.Accumulator
+	// runs are parts of the groups that are on disk, see spiller.
+	runs []*spill.Run
 	// reached has, by branch of a wide table, a bit for each slot that a row of
 	// the branch reached; nil elsewhere.
 	reached []batch.Bitmap
 }
 
 func newAggTable(keyTypes []types.Type, accs []fn.Accumulator, branches int) *aggTable {
-	t := &aggTable{keys: state.NewKeys(keyTypes), accs: accs}
+	t := &aggTable{types: keyTypes, keys: state.NewKeys(keyTypes), accs: accs}
 	if branches > 0 {
 		t.reached = make([]batch.Bitmap, branches)
 	}
@@ -50,6 +54,9 @@ func (t *aggTable) bytes() int64 {
 	for _, r := range t.reached {
 		n += int64(cap(r))
 	}
+	for _, r := range t.runs {
+		n += r.Memory()
+	}
 	return n
 }
 
@@ -75,13 +82,31 @@ func (t *aggTable) save(dst []byte) []byte {
 	return dst
 }
 
+// saveSlots appends the slots of a table without branches as a table.
+func (t *aggTable) saveSlots(dst []byte, slots []int32) []byte {
+	dst = state.AppendHashes(dst, hashesOf(t.keys, slots))
+	var v batch.Vec
+	for i := range t.keys.Columns() {
+		v.Take(&t.keys.Columns()[i], slots)
+		dst = state.AppendVec(dst, &v)
+	}
+	var buf []byte
+	for _, a := range t.accs {
+		for _, slot := range slots {
+			buf = a.AppendState(buf[:0], int(slot))
+			dst = state.AppendBytes(dst, buf)
+		}
+	}
+	return binary.AppendUvarint(dst, 0)
+}
+
 // take is a table of the slots of live alone, with accumulators made anew.
 func (t *aggTable) take(live []int32, accs []fn.Accumulator) *aggTable {
 	into := slices.Repeat([]int32{-1}, t.keys.Len())
 	for i, slot := range live {
 		into[slot] = int32(i)
 	}
-	out := &aggTable{keys: t.keys.Take(live), accs: accs}
+	out := &aggTable{types: t.types, keys: t.keys.Take(live), accs: accs, runs: t.runs}
 	out.resize()
 	for i := range accs {
 		accs[i].Merge(t.accs[i], into)
@@ -99,6 +124,15 @@ func (t *aggTable) load(r *state.Reader, keyTypes []types.Type, groups state.Ran
 // loadSlots is load; it gives the slot of each saved one, -1: it is of another
 // group.
 func (t *aggTable) loadSlots(r *state.Reader, keyTypes []types.Type, groups state.Range, to, branches []int) ([]int32, error) {
+	return t.loadWhere(r, keyTypes, func(_ []*batch.Vec, _ int, h uint64) bool { return groups.Has(h) }, to, branches)
+}
+
+// wanted says of a saved key, by its place in the columns and its hash, whether it is
+// to be loaded.
+type wanted func(cols []*batch.Vec, i int, hash uint64) bool
+
+// loadWhere is loadSlots of the keys that are wanted.
+func (t *aggTable) loadWhere(r *state.Reader, keyTypes []types.Type, is wanted, to, branches []int) ([]int32, error) {
 	hashes := r.Hashes()
 	cols := make([]*batch.Vec, len(keyTypes))
 	for i := range cols {
@@ -109,7 +143,7 @@ func (t *aggTable) loadSlots(r *state.Reader, keyTypes []types.Type, groups stat
 	}
 	sel := batch.Sel{}
 	for i, h := range hashes {
-		if groups.Has(h) {
+		if is(cols, i, h) {
 			sel = append(sel, int32(i))
 		}
 	}

@@ -24,10 +24,12 @@ type GroupAggregate struct {
 	aggs     *aggSet
 	keyTypes []types.Type
 	table    *aggTable
+	spiller  spiller
 	// rows is, by slot, the number of rows that the group has, where they can be
 	// taken back.
 	rows []int64
 	ages ages
+	disk groupDisk
 	// gone is the number of slots that have no group any more.
 	gone int
 	// global: this subtask has the one group of an aggregate without keys.
@@ -54,7 +56,8 @@ func NewGroupAggregate(op *graph.GroupAggregate, in, out *batch.Schema, subtask 
 		aggs.retracting()
 	}
 	g := &GroupAggregate{op: op, schema: out, aggs: aggs, keyTypes: typesAt(in, op.Keys), global: len(op.Keys) == 0 && subtask == 0, ages: newAges(op.TTL)}
-	g.table = newAggTable(g.keyTypes, aggs.accumulators(nil), 0)
+	g.spiller.fresh = func() *aggTable { return newAggTable(g.keyTypes, aggs.accumulators(nil), 0) }
+	g.table = g.spiller.fresh()
 	return g, nil
 }
 
@@ -63,6 +66,11 @@ func (g *GroupAggregate) Fold(ctx *expr.Context, in *KeyedRows, out *Results) er
 	sel := g.aggs.eval(ctx, in, out)
 	g.cols = colsAt(in.Batch, g.op.Keys, g.cols)
 	g.slots = slices.Grow(g.slots[:0], in.Batch.Len)[:in.Batch.Len]
+	if len(g.disk.runs) > 0 {
+		if err := g.fetch(in.Hashes, sel); err != nil {
+			return err
+		}
+	}
 	old := g.table.keys.Len()
 	if !g.op.Updates {
 		g.table.keys.Find(g.cols, in.Hashes, sel, g.slots)
@@ -141,8 +149,14 @@ func (g *GroupAggregate) vanished(slot int32) bool {
 	return g.op.Retracts && len(g.op.Keys) > 0 && g.rows[slot] <= 0
 }
 
-// forget lets a group go.
+// forget lets a group go that has no rows left.
 func (g *GroupAggregate) forget(slot int32) {
+	g.disk.forget(g.table.keys, slot)
+	g.drop(slot)
+}
+
+// drop leaves a slot without a group.
+func (g *GroupAggregate) drop(slot int32) {
 	g.table.keys.Delete(slot)
 	for _, a := range g.table.accs {
 		a.Clear(int(slot))
@@ -157,9 +171,10 @@ func (g *GroupAggregate) forget(slot int32) {
 // Age implements Aging.
 func (g *GroupAggregate) Age(now int64) int {
 	g.ages.now = now
-	n := 0
+	n := g.disk.expired
+	g.disk.expired = 0
 	for slot := g.ages.expired(); slot >= 0; slot = g.ages.expired() {
-		g.forget(slot)
+		g.drop(slot) // where it is on disk it is as old, or older
 		n++
 	}
 	g.compact()
@@ -194,7 +209,7 @@ func (g *GroupAggregate) tidy() {
 		g.rows = g.rows[:len(live)]
 	}
 	g.ages.renumber(to)
-	g.gone = 0
+	g.gone, g.disk.hot = 0, nil
 }
 
 // Advance implements Keyed.
@@ -207,17 +222,24 @@ func (g *GroupAggregate) Advance(_ *expr.Context, time int64, out *Results) erro
 		g.table.keys.Find(nil, []uint64{0}, batch.Sel{0}, make([]int32, 1))
 		g.table.resize()
 	}
-	for from := 0; from < g.table.keys.Len(); from += emitRows {
-		to := min(from+emitRows, g.table.keys.Len())
+	err := g.spiller.each([]*aggTable{g.table}, func(t *aggTable) error { return g.emit(t, out) })
+	g.table.release()
+	g.table = g.spiller.fresh()
+	return err
+}
+
+// emit gives the rows of all groups of a table.
+func (g *GroupAggregate) emit(t *aggTable, out *Results) error {
+	for from := 0; from < t.keys.Len(); from += emitRows {
+		to := min(from+emitRows, t.keys.Len())
 		g.groups = slotsOf(from, to, g.groups)
 		g.out.Reset(g.schema)
 		g.out.Len = to - from
-		emitTable(g.out.Cols, g.table, g.aggs, g.groups)
+		emitTable(g.out.Cols, t, g.aggs, g.groups)
 		if err := out.Emit(&g.out); err != nil {
 			return err
 		}
 	}
-	g.table = newAggTable(g.keyTypes, g.aggs.accumulators(nil), 0)
 	return nil
 }
 
@@ -225,13 +247,7 @@ func (g *GroupAggregate) Advance(_ *expr.Context, time int64, out *Results) erro
 // groups and the numbers of their rows.
 func (g *GroupAggregate) Save() []byte {
 	g.tidy()
-	dst := appendTexts(nil, g.aggs.texts())
-	if g.done {
-		dst = append(dst, 1)
-	} else {
-		dst = append(dst, 0)
-	}
-	dst = g.table.save(dst)
+	dst := g.table.save(g.saveHead(0))
 	if !g.ages.on() && !g.op.Retracts {
 		return dst
 	}
@@ -246,9 +262,13 @@ func (g *GroupAggregate) Save() []byte {
 func (g *GroupAggregate) Load(payload []byte, groups state.Range) error {
 	r := state.NewReader(payload)
 	to := readTexts(r, g.aggs.texts())
-	g.done = r.Byte() == 1
+	flags := r.Byte()
+	g.done = flags&groupDone != 0
 	if err := r.Err(); err != nil {
 		return err
+	}
+	if flags&(groupMerged|groupReplaced) != 0 {
+		return g.loadParts(r, groups, to, flags)
 	}
 	slots, err := g.table.loadSlots(r, g.keyTypes, groups, to, nil)
 	if err != nil {
@@ -260,7 +280,7 @@ func (g *GroupAggregate) Load(payload []byte, groups state.Range) error {
 	if r.Rest() > 0 {
 		return state.ErrCorrupt
 	}
-	return nil
+	return g.spillOver()
 }
 
 // loadRows reads ages and numbers of rows.
@@ -306,5 +326,5 @@ func (g *GroupAggregate) Fingerprint() uint64 { return state.Fingerprint(g.keyTy
 
 // Bytes implements Keyed.
 func (g *GroupAggregate) Bytes() int64 {
-	return g.table.bytes() + int64(8*cap(g.rows)) + g.ages.bytes()
+	return g.table.bytes() + int64(8*cap(g.rows)) + g.ages.bytes() + g.disk.bytes()
 }

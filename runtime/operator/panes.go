@@ -34,6 +34,7 @@ type panes struct {
 	open     []*pane // by end
 	make     func() *aggTable
 	last     *pane
+	spiller  spiller
 	sels     []paneRows
 	spans    []Span
 }
@@ -50,7 +51,7 @@ type paneRows struct {
 }
 
 func newPanes(w graph.Window, lateness int64, keyTypes []types.Type, make func() *aggTable) *panes {
-	return &panes{window: w, lateness: lateness, fired: batch.NoWatermark, keyTypes: keyTypes, make: make}
+	return &panes{window: w, lateness: lateness, fired: batch.NoWatermark, keyTypes: keyTypes, make: make, spiller: spiller{fresh: make}}
 }
 
 // of finds or makes the pane of a window.
@@ -205,9 +206,37 @@ func (p *panes) save(dst []byte) []byte {
 	return dst
 }
 
+// spill moves tables to disk.
+func (p *panes) spill() error {
+	tables := make([]*aggTable, len(p.open))
+	for i, x := range p.open {
+		tables[i] = x.aggTable
+	}
+	return p.spiller.spill(tables)
+}
+
+// spilled reports tables on disk.
+func (p *panes) spilled() bool {
+	return slices.ContainsFunc(p.open, func(x *pane) bool { return len(x.runs) > 0 })
+}
+
+// saveTo is save where tables are on disk: a window is there once for each part of
+// its table.
+func (p *panes) saveTo(to *state.Payload, dst []byte) {
+	n := 0
+	for _, x := range p.open {
+		n += x.parts()
+	}
+	dst = binary.AppendVarint(dst, p.fired)
+	to.Append(binary.AppendUvarint(dst, uint64(n)))
+	for _, x := range p.open {
+		x.saveParts(to, binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(nil, x.Start), x.End), x.EndTime))
+	}
+}
+
 // restored lets go of the panes that have no keys of the task.
 func (p *panes) restored() {
-	p.open = slices.DeleteFunc(p.open, func(x *pane) bool { return x.keys.Len() == 0 })
+	p.open = slices.DeleteFunc(p.open, func(x *pane) bool { return x.empty() })
 	p.last = nil
 }
 
@@ -224,6 +253,11 @@ func (p *panes) load(r *state.Reader, groups state.Range, to, branches []int) er
 		}
 		if err := x.load(r, p.keyTypes, groups, to, branches); err != nil {
 			return err
+		}
+		if p.spiller.over(p.bytes()) {
+			if err := p.spill(); err != nil {
+				return err
+			}
 		}
 	}
 	if r.Rest() > 0 {

@@ -8,6 +8,7 @@ import (
 	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/state"
+	"github.com/millrace/millrace/runtime/state/spill"
 	"github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/runtime/watermark"
 )
@@ -31,6 +32,7 @@ type SliceAggregate struct {
 	cols     []*batch.Vec
 	slots    []int32
 	groups   []int32
+	spiller  spiller
 	out      batch.Batch
 }
 
@@ -54,7 +56,9 @@ func NewSliceAggregate(op *graph.WindowAggregate, in, out *batch.Schema) (*Slice
 	if err != nil {
 		return nil, err
 	}
-	return &SliceAggregate{op: op, schema: out, windows: ws, aggs: aggs, keyTypes: typesAt(in, op.Keys), fired: batch.NoWatermark}, nil
+	a := &SliceAggregate{op: op, schema: out, windows: ws, aggs: aggs, keyTypes: typesAt(in, op.Keys), fired: batch.NoWatermark}
+	a.spiller.fresh = a.table
+	return a, nil
 }
 
 func (a *SliceAggregate) table() *aggTable {
@@ -160,7 +164,11 @@ func (a *SliceAggregate) Advance(_ *expr.Context, time int64, out *Results) erro
 			if s.next == span.End {
 				s.next += a.windows.step
 			}
-			return s.next > s.final
+			if s.next > s.final {
+				s.release()
+				return true
+			}
+			return false
 		})
 	}
 	a.fired = max(a.fired, time)
@@ -175,6 +183,13 @@ func (a *SliceAggregate) fire(w Span, out *Results) error {
 			members = append(members, s)
 		}
 	}
+	if slices.ContainsFunc(members, func(s *slice) bool { return len(s.runs) > 0 }) {
+		tables := make([]*aggTable, len(members))
+		for i, s := range members {
+			tables[i] = s.aggTable
+		}
+		return a.spiller.each(tables, func(t *aggTable) error { return a.emit(w, t, out) })
+	}
 	t := members[0].aggTable
 	if len(members) > 1 {
 		t = a.table()
@@ -182,6 +197,11 @@ func (a *SliceAggregate) fire(w Span, out *Results) error {
 			a.merge(t, s.aggTable)
 		}
 	}
+	return a.emit(w, t, out)
+}
+
+// emit gives the rows of a table of a window.
+func (a *SliceAggregate) emit(w Span, t *aggTable, out *Results) error {
 	for from := 0; from < t.keys.Len(); from += emitRows {
 		to := min(from+emitRows, t.keys.Len())
 		a.groups = slotsOf(from, to, a.groups)
@@ -228,6 +248,37 @@ func (a *SliceAggregate) Save() []byte {
 	return dst
 }
 
+// SpillTo implements Spilling.
+func (a *SliceAggregate) SpillTo(s *spill.Store, budget int64) { a.spiller.SpillTo(s, budget) }
+
+// Spill implements Spilling.
+func (a *SliceAggregate) Spill() error {
+	tables := make([]*aggTable, len(a.open))
+	for i, s := range a.open {
+		tables[i] = s.aggTable
+	}
+	return a.spiller.spill(tables)
+}
+
+// Spilled implements Spilling.
+func (a *SliceAggregate) Spilled() bool {
+	return slices.ContainsFunc(a.open, func(s *slice) bool { return len(s.runs) > 0 })
+}
+
+// SaveTo implements Spilling: a slice is there once for each part of its table.
+func (a *SliceAggregate) SaveTo(p *state.Payload) error {
+	n := 0
+	for _, s := range a.open {
+		n += s.parts()
+	}
+	dst := binary.AppendVarint(appendTexts(nil, a.aggs.texts()), a.fired)
+	p.Append(binary.AppendUvarint(dst, uint64(n)))
+	for _, s := range a.open {
+		s.saveParts(p, binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(nil, s.start), s.first), s.next))
+	}
+	return nil
+}
+
 // Load implements Keyed.
 func (a *SliceAggregate) Load(payload []byte, groups state.Range) error {
 	r := state.NewReader(payload)
@@ -249,12 +300,17 @@ func (a *SliceAggregate) Load(payload []byte, groups state.Range) error {
 		if err := s.load(r, a.keyTypes, groups, to, nil); err != nil {
 			return err
 		}
+		if a.spiller.over(a.Bytes()) {
+			if err := a.Spill(); err != nil {
+				return err
+			}
+		}
 	}
 	if r.Rest() > 0 {
 		return state.ErrCorrupt
 	}
 	a.fired = max(a.fired, fired)
-	a.open = slices.DeleteFunc(a.open, func(s *slice) bool { return s.keys.Len() == 0 })
+	a.open = slices.DeleteFunc(a.open, func(s *slice) bool { return s.empty() })
 	a.last = nil
 	return r.Err()
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/state"
+	"github.com/millrace/millrace/runtime/state/spill"
 )
 
 // WindowAggregate is GROUP BY keys, window_start, window_end: one subtask. A
@@ -101,23 +102,30 @@ func (w *WindowAggregate) Fold(ctx *expr.Context, in *KeyedRows, out *Results) e
 // Advance implements Keyed.
 func (w *WindowAggregate) Advance(_ *expr.Context, time int64, out *Results) error {
 	for _, p := range w.panes.due(time) {
-		for from := 0; from < p.keys.Len(); from += emitRows {
-			if err := w.emit(p, from, min(from+emitRows, p.keys.Len()), out); err != nil {
-				return err
+		err := w.panes.spiller.each([]*aggTable{p.aggTable}, func(t *aggTable) error {
+			for from := 0; from < t.keys.Len(); from += emitRows {
+				if err := w.emit(p.Span, t, from, min(from+emitRows, t.keys.Len()), out); err != nil {
+					return err
+				}
 			}
+			return nil
+		})
+		p.release()
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (w *WindowAggregate) emit(p *pane, from, to int, out *Results) error {
+func (w *WindowAggregate) emit(s Span, t *aggTable, from, to int, out *Results) error {
 	w.groups = slotsOf(from, to, w.groups)
 	b := &w.out
 	b.Reset(w.schema)
 	b.Len = to - from
-	emitTable(b.Cols, p.aggTable, w.aggs, w.groups)
+	emitTable(b.Cols, t, w.aggs, w.groups)
 	n := len(w.op.Keys) + len(w.op.Aggregates)
-	putBounds(b.Cols[n:], w.schema.Fields[n:], b.Len, p.Span)
+	putBounds(b.Cols[n:], w.schema.Fields[n:], b.Len, s)
 	return out.Emit(b)
 }
 
@@ -135,6 +143,21 @@ func emitTable(cols []batch.Vec, t *aggTable, aggs *aggSet, slots []int32) {
 
 // Save implements Keyed.
 func (w *WindowAggregate) Save() []byte { return w.panes.save(appendTexts(nil, w.aggs.texts())) }
+
+// SpillTo implements Spilling.
+func (w *WindowAggregate) SpillTo(s *spill.Store, budget int64) { w.panes.spiller.SpillTo(s, budget) }
+
+// Spill implements Spilling.
+func (w *WindowAggregate) Spill() error { return w.panes.spill() }
+
+// Spilled implements Spilling.
+func (w *WindowAggregate) Spilled() bool { return w.panes.spilled() }
+
+// SaveTo implements Spilling.
+func (w *WindowAggregate) SaveTo(p *state.Payload) error {
+	w.panes.saveTo(p, appendTexts(nil, w.aggs.texts()))
+	return nil
+}
 
 // Load implements Keyed.
 func (w *WindowAggregate) Load(payload []byte, groups state.Range) error {

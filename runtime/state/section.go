@@ -18,6 +18,9 @@ type Section struct {
 	// Fingerprint is of what the state depends on: types of keys, the window.
 	Fingerprint uint64
 	Payload     []byte
+	// Body is the payload of state that is partly on disk, for NewSections; what is
+	// read has none.
+	Body *Payload
 }
 
 // IncompatibleError says that saved state cannot be taken over by an operator.

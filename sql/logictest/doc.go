@@ -38,10 +38,10 @@
 // Tables of connector "given" hold what INSERT INTO t VALUES put into them.
 // Values are written as CAST to STRING does, joined by '|'.
 //
-// Each query runs five ways, which must agree (Invariant 7): straight, with a
+// Each query runs six ways, which must agree (Invariant 7): straight, with a
 // checkpoint and restore in the middle, with other parallelism and batch
-// size, as a bounded backfill, and with the optimizer off. A query about late
-// rows ("streaming" after the sort word) leaves the backfill out, where nothing
+// size, as a bounded backfill, with the optimizer off, and with all state that can
+// spill on disk. A query about late rows ("streaming" after the sort word) leaves the backfill out, where nothing
 // is late; its table has one partition.
 //
 // Rows come out of an [Executor]. [Direct] is the one of this package: a plain

@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/runtime/keyed"
 	"github.com/millrace/millrace/runtime/lane/lanetest"
 	"github.com/millrace/millrace/runtime/ledger"
+	"github.com/millrace/millrace/storage/vfs"
 )
 
 // Engine runs jobs on the engine, over a ledger and dead letters in memory.
@@ -93,7 +94,7 @@ func (e *Engine) attempt(ctx context.Context, j *graph.Job, o RunOptions, job co
 		return fmt.Errorf("opening the ledger: %w", err)
 	}
 	r, err := engine.Start(ctx, j, engine.Deps{Ledger: led, Scope: ledger.Scope{Job: job}, DeadLetters: p.DeadLetters(),
-		Keyed: &keyed.Factory{Store: func(ledger.Scope) checkpoint.Store { return store }, Options: keyed.Options{CheckpointInterval: o.CheckpointInterval}}})
+		Keyed: e.keyed(o, store)})
 	if err != nil {
 		return fmt.Errorf("starting: %w", err)
 	}
@@ -109,6 +110,16 @@ func (e *Engine) attempt(ctx context.Context, j *graph.Job, o RunOptions, job co
 		<-r.Done()
 		return fmt.Errorf("the run has not ended: %+v", r.Status())
 	}
+}
+
+// keyed makes the keyed stages.
+func (e *Engine) keyed(o RunOptions, store checkpoint.Store) engine.KeyedFactory {
+	f := &keyed.Factory{Store: func(ledger.Scope) checkpoint.Store { return store }, Options: keyed.Options{CheckpointInterval: o.CheckpointInterval}}
+	if o.Spill {
+		f.SpillFS, f.SpillDir = vfs.NewMem(), func(ledger.Scope) string { return "/spill" }
+		f.Options.SpillBytes, f.Options.MeasureEvery = 1, 1
+	}
+	return f
 }
 
 func (e *Engine) outcome(w *lanetest.World, failing map[string]bool) (*Outcome, error) {

@@ -26,6 +26,8 @@ type RunOptions struct {
 	CrashAt int
 	// NoSharing evaluates common subexpressions at each place anew.
 	NoSharing bool
+	// Spill moves keyed state to disk on the engine with every batch.
+	Spill bool
 }
 
 // Outcome is what a run did beside writing rows.

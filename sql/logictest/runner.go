@@ -25,7 +25,7 @@ type Way struct {
 	Backfill bool
 }
 
-// Ways are the five ways.
+// Ways are the six ways.
 func Ways() []Way {
 	return []Way{
 		{Name: "straight", Run: RunOptions{BatchRows: 1000, Parallelism: 1}},
@@ -33,6 +33,7 @@ func Ways() []Way {
 		{Name: "parallel", Run: RunOptions{BatchRows: 1, Parallelism: 4}},
 		{Name: "backfill", Run: RunOptions{BatchRows: 1000, Parallelism: 2}, Backfill: true},
 		{Name: "optimizer off", Run: RunOptions{BatchRows: 7, Parallelism: 1, NoSharing: true}, NoOptimizer: true},
+		{Name: "spilled", Run: RunOptions{BatchRows: 2, Parallelism: 2, Restart: true, Spill: true}},
 	}
 }
 

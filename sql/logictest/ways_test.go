@@ -20,6 +20,10 @@ func randomWay(rng *rand.Rand) Way {
 		o.Restart, o.CrashAt = true, 1+rng.IntN(12)
 		name += fmt.Sprintf(", crash after operation %d", o.CrashAt)
 	}
+	if rng.IntN(3) == 0 {
+		o.Spill = true
+		name += ", spilled"
+	}
 	w := Way{Name: name, Run: o, NoOptimizer: rng.IntN(4) == 0, Backfill: rng.IntN(4) == 0}
 	if w.NoOptimizer {
 		w.Name += ", optimizer off"

@@ -1,0 +1,83 @@
+package keyed
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/millrace/millrace/runtime/graph"
+	"github.com/millrace/millrace/runtime/operator"
+	"github.com/millrace/millrace/runtime/state/spill"
+)
+
+// spillStore is the place on disk of a task, nil: there is none.
+func (r *Stages) spillStore(task int) *spill.Store {
+	if r.spillFS == nil {
+		return nil
+	}
+	return spill.New(r.spillFS, r.spillFS.Join(r.spillDir, strconv.Itoa(task)))
+}
+
+// openSpill removes what an earlier run has left on disk.
+func (r *Stages) openSpill() error {
+	if r.spillFS == nil {
+		return nil
+	}
+	if err := r.spillFS.RemoveAll(r.spillDir); err != nil {
+		return fmt.Errorf("removing what an earlier run has spilled: %w", err)
+	}
+	return nil
+}
+
+// closeSpill removes what is on disk, after the last task has ended.
+func (r *Stages) closeSpill() {
+	if r.spillFS == nil {
+		return
+	}
+	for _, t := range r.tasks {
+		if err := t.spill.Close(); err != nil {
+			r.env.Log.Warn("removing spilled state failed", "error", err)
+		}
+	}
+	// The next start tries again.
+	if err := r.spillFS.RemoveAll(r.spillDir); err != nil {
+		r.env.Log.Warn("removing spilled state failed", "error", err)
+	}
+}
+
+// largest are the operators with state, those with most of it first.
+func (t *task) largest() []graph.NodeID {
+	ids := slices.Clone(t.order)
+	slices.SortStableFunc(ids, func(a, b graph.NodeID) int { return cmp.Compare(t.states[b].Bytes(), t.states[a].Bytes()) })
+	return ids
+}
+
+// spillState moves state to disk until the rest is within the budget, and gives its
+// size.
+func (t *task) spillState() (int64, error) {
+	n := t.bytes.Load()
+	for _, id := range t.largest() {
+		k, ok := t.states[id].(operator.Spilling)
+		if !ok {
+			continue
+		}
+		if err := k.Spill(); err != nil {
+			return 0, err
+		}
+		if n = t.measure(); n <= t.r.opts.SpillBytes {
+			break
+		}
+	}
+	return n, nil
+}
+
+// limitError names the operator that has most of the state.
+func (t *task) limitError(n int64) error {
+	e := &StateLimitError{Stage: t.st.name, Bytes: n, Limit: t.r.opts.StateBytes}
+	id := t.largest()[0]
+	_, e.Spills = t.states[id].(operator.Spilling)
+	e.Spills = e.Spills && t.spill != nil
+	e.Operator, e.Kind = t.r.plan.statePath(id), t.states[id].Kind()
+	return e
+}

@@ -1,0 +1,233 @@
+package operator
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/state"
+	"github.com/millrace/millrace/runtime/state/spill"
+)
+
+// Spilling is a Keyed that can move state to disk, so that it may have more than there
+// is memory for. What it says and saves is the same wherever its state lies.
+type Spilling interface {
+	Keyed
+	// SpillTo gives it a place on disk, and the bytes from which on it moves state
+	// there by itself while it loads. It is called before anything else; without it
+	// nothing spills.
+	SpillTo(s *spill.Store, budget int64)
+	// Spill moves state to disk until what is in memory is a fraction of the budget,
+	// or nothing is left that can be moved.
+	Spill() error
+	// Spilled reports that some state is on disk: SaveTo gives what Save would, which
+	// is not called then.
+	Spilled() bool
+	// SaveTo appends the state. The payload holds what it needs on disk until it is
+	// released.
+	SaveTo(p *state.Payload) error
+}
+
+// blockBytes is about the length of a block that is gone through with many others.
+const blockBytes = 64 << 10
+
+// spiller is what operators have for the tables of theirs that spill: those whose
+// groups are merged from parts, in any order.
+type spiller struct {
+	store  *spill.Store
+	budget int64
+	// fresh makes an empty table.
+	fresh func() *aggTable
+	buf   []byte
+	own   []int // the accumulators by their number in a block
+}
+
+func (s *spiller) SpillTo(store *spill.Store, budget int64) { s.store, s.budget = store, budget }
+
+// rangeBytes is how much of what is on disk is gone through at a time.
+func (s *spiller) rangeBytes() int64 { return min(max(s.budget/32, 1<<10), 4<<20) }
+
+// over reports more in memory than there should be.
+func (s *spiller) over(bytes int64) bool { return s.store != nil && bytes > s.budget }
+
+// spill moves tables to disk, the largest first, until a quarter of the budget is
+// left.
+func (s *spiller) spill(tables []*aggTable) error {
+	if s.store == nil {
+		return nil
+	}
+	type sized struct {
+		t *aggTable
+		n int64
+	}
+	var all []sized
+	var sum int64
+	for _, t := range tables {
+		if t.keys.Len() > 0 {
+			n := t.bytes()
+			all, sum = append(all, sized{t, n}), sum+n
+		}
+	}
+	slices.SortFunc(all, func(a, b sized) int { return cmp.Compare(b.n, a.n) })
+	var move []*aggTable
+	for _, x := range all {
+		if sum <= s.budget/4 {
+			break
+		}
+		move, sum = append(move, x.t), sum-x.n
+	}
+	return s.move(move)
+}
+
+// move writes tables to disk and empties them.
+func (s *spiller) move(tables []*aggTable) error {
+	if len(tables) == 0 {
+		return nil
+	}
+	w, err := s.store.NewWriter()
+	if err != nil {
+		return err
+	}
+	runs := make([]*spill.Run, len(tables))
+	for i, t := range tables {
+		runs[i] = w.Begin(0)
+		slots := byHash(t.keys)
+		n := int(max(blockBytes*int64(len(slots))/max(t.bytes(), 1), 1))
+		for len(slots) > 0 {
+			chunk := hashChunk(t.keys, slots, n)
+			s.buf = t.saveSlots(s.buf[:0], chunk)
+			if err := w.Block(s.buf, hashesOf(t.keys, chunk)); err != nil {
+				w.Abort()
+				return err
+			}
+			slots = slots[len(chunk):]
+		}
+	}
+	if err := w.Finish(); err != nil {
+		return err
+	}
+	for i, t := range tables {
+		empty := s.fresh()
+		t.keys, t.accs, t.runs = empty.keys, empty.accs, append(t.runs, runs[i])
+	}
+	return nil
+}
+
+// numbers are 0 to n-1.
+func numbers(n int, buf []int) []int {
+	for buf = buf[:min(n, len(buf))]; len(buf) < n; buf = append(buf, len(buf)) {
+	}
+	return buf
+}
+
+// byHash are the slots of keys in the order of their hashes.
+func byHash(k *state.Keys) []int32 {
+	out := make([]int32, 0, k.Len())
+	for slot := range int32(k.Len()) {
+		if !k.Deleted(slot) {
+			out = append(out, slot)
+		}
+	}
+	hashes := k.Hashes()
+	slices.SortFunc(out, func(a, b int32) int { return cmp.Compare(hashes[a], hashes[b]) })
+	return out
+}
+
+// hashChunk is the first n of slots in order of hashes, and more while the hash is
+// the same.
+func hashChunk(k *state.Keys, slots []int32, n int) []int32 {
+	n = min(n, len(slots))
+	for n < len(slots) && k.Hash(int(slots[n])) == k.Hash(int(slots[n-1])) {
+		n++
+	}
+	return slots[:n]
+}
+
+func hashesOf(k *state.Keys, slots []int32) []uint64 {
+	out := make([]uint64, len(slots))
+	for i, slot := range slots {
+		out[i] = k.Hash(int(slot))
+	}
+	return out
+}
+
+// each calls f with tables that have the groups of all of tables, each group merged
+// and in one of them: with the one table as it is where nothing is on disk, else with
+// one range of hashes after the other.
+func (s *spiller) each(tables []*aggTable, f func(*aggTable) error) error {
+	if len(tables) == 1 && len(tables[0].runs) == 0 {
+		return f(tables[0])
+	}
+	if err := s.move(slices.DeleteFunc(slices.Clone(tables), func(t *aggTable) bool { return t.keys.Len() == 0 })); err != nil {
+		return err
+	}
+	var runs []*spill.Run
+	for _, t := range tables {
+		runs = append(runs, t.runs...)
+	}
+	for _, x := range spill.Ranges(runs, s.rangeBytes()) {
+		part := s.fresh()
+		for _, r := range runs {
+			from, to := r.Between(x)
+			for i := from; i < to; i++ {
+				if err := s.merge(part, r, i, x); err != nil {
+					return err
+				}
+			}
+		}
+		if err := f(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// merge folds the keys of a block that are of a range into a table.
+func (s *spiller) merge(t *aggTable, r *spill.Run, block int, x spill.Range) error {
+	var err error
+	if s.buf, err = r.Read(block, s.buf); err != nil {
+		return err
+	}
+	s.own = numbers(len(t.accs), s.own)
+	_, err = t.loadWhere(state.NewReader(s.buf), t.types, func(_ []*batch.Vec, _ int, h uint64) bool { return x.Has(h) }, s.own, nil)
+	return err
+}
+
+// release lets go of what a table has on disk.
+func (t *aggTable) release() {
+	for _, r := range t.runs {
+		r.Release()
+	}
+	t.runs = nil
+}
+
+// empty reports a table without keys.
+func (t *aggTable) empty() bool { return t.keys.Len() == 0 && len(t.runs) == 0 }
+
+// parts is in how many tables a table is saved.
+func (t *aggTable) parts() int {
+	n := 0
+	for _, r := range t.runs {
+		n += r.Blocks()
+	}
+	if t.keys.Len() > 0 || n == 0 {
+		n++
+	}
+	return n
+}
+
+// saveParts appends the table as several ones, each after head; together they are
+// what save would append once.
+func (t *aggTable) saveParts(p *state.Payload, head []byte) {
+	if t.keys.Len() > 0 || len(t.runs) == 0 {
+		p.Append(t.save(slices.Clone(head)))
+	}
+	for _, r := range t.runs {
+		r.Retain()
+		p.OnRelease(r.Release)
+		for i := range r.Blocks() {
+			p.Append(head)
+			p.AppendStored(r.BlockBytes(i), func(buf []byte) ([]byte, error) { return r.Read(i, buf) })
+		}
+	}
+}
