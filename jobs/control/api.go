@@ -244,6 +244,18 @@ type Job struct {
 	Started time.Time    `json:"started"`
 	Tables  []TableState `json:"tables"`
 	Lanes   []LaneState  `json:"lanes"`
+	Stages  []StageState `json:"stages,omitempty"`
+}
+
+// StageState is one keyed stage of a running job.
+type StageState struct {
+	Stage string `json:"stage"`
+	// StateBytes is its state in memory, SpilledBytes what lies on disk of it.
+	StateBytes   int64 `json:"state_bytes"`
+	SpilledBytes int64 `json:"spilled_bytes"`
+	// Emitted counts results, Checkpoint is the last completed one.
+	Emitted    int64  `json:"emitted"`
+	Checkpoint uint64 `json:"checkpoint"`
 }
 
 // TableState is what a job is doing for one table.

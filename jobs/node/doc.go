@@ -5,6 +5,8 @@
 //	                     a process owns the directory
 //	DIR/jobs/            the jobs' records (storage/manifest): name, UUID, files
 //	DIR/checkpoints/     those of keyed stages, a folder a job and generation
+//	DIR/spill/           state of keyed stages that memory has no room for, a folder
+//	                     a run; removed at start and end
 //	DIR/access           users, access rules, quotas (storage/access)
 //	DIR/control.sock     control.API for other commands
 //

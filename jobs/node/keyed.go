@@ -1,6 +1,8 @@
 package node
 
 import (
+	"github.com/google/uuid"
+
 	"github.com/millrace/millrace/runtime/checkpoint"
 	"github.com/millrace/millrace/runtime/engine"
 	"github.com/millrace/millrace/runtime/keyed"
@@ -8,10 +10,17 @@ import (
 )
 
 // keyedStages makes the keyed stages of a job over its checkpoints, giving up
-// those above discardAfter; 0 gives up none.
-func keyedStages(store checkpoint.Store, discardAfter uint64) engine.KeyedFactory {
+// those above discardAfter; 0 gives up none. What they have no memory for goes into a
+// directory of the run's own.
+func (n *Node) keyedStages(store checkpoint.Store, discardAfter uint64) engine.KeyedFactory {
 	return &keyed.Factory{
-		Store:   func(ledger.Scope) checkpoint.Store { return store },
-		Options: keyed.Options{DiscardAfter: discardAfter},
+		Store:    func(ledger.Scope) checkpoint.Store { return store },
+		Options:  keyed.Options{DiscardAfter: discardAfter},
+		SpillFS:  n.opts.FS,
+		SpillDir: n.opts.FS.Join(n.spillDir(), uuid.NewString()),
 	}
 }
+
+// spillDir is where runs put state that they have no memory for. Nothing in it
+// outlives the process: open removes what a crash has left.
+func (n *Node) spillDir() string { return n.opts.FS.Join(n.opts.Dir, "spill") }

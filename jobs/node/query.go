@@ -147,7 +147,7 @@ func (n *Node) runOnce(ctx context.Context, job *graph.Job) (*countedDead, error
 	dead := &countedDead{counts: map[string]int64{}}
 	run, err := engine.Start(ctx, job, engine.Deps{
 		Ledger: l, Scope: ledger.Scope{Job: newUUID()}, DataDirectory: n.records.directory, NewUUID: newUUID,
-		DeadLetters: dead, Keyed: keyedStages(checkpoint.NewMemStore().Handle(), 0), Log: n.opts.Log,
+		DeadLetters: dead, Keyed: n.keyedStages(checkpoint.NewMemStore().Handle(), 0), Log: n.opts.Log,
 	})
 	if err != nil {
 		return nil, err

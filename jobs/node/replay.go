@@ -65,7 +65,7 @@ func (n *Node) Replay(ctx context.Context, req control.Replay) (control.Replayed
 		LeaveCloses: !rec.Finished,
 		Manifest:    manifest,
 		Readiness:   n.readinessTopic,
-		Keyed:       keyedStages(checkpoint.NewMemStore().Handle(), 0), Log: n.opts.Log,
+		Keyed:       n.keyedStages(checkpoint.NewMemStore().Handle(), 0), Log: n.opts.Log,
 	})
 	if err != nil {
 		return out, err

@@ -204,7 +204,7 @@ func (n *Node) start(ctx context.Context, r *Running, o RunOptions) error {
 	run, err := engine.Start(ctx, r.graph, engine.Deps{
 		Ledger: n.ledger, Scope: ledger.Scope{Job: r.record.ID, Generation: r.record.Generation},
 		DataDirectory: n.records.directory, NewUUID: newUUID, DeadLetters: dead,
-		Keyed:     keyedStages(checkpoints, o.DiscardAfter),
+		Keyed:     n.keyedStages(checkpoints, o.DiscardAfter),
 		Apart:     func(topic connector.UUID) bool { return topic == connector.UUID(dead.topic.ID) },
 		Found:     func(ctx context.Context, topic connector.UUID) error { return n.subscribeFound(ctx, r, topic) },
 		BatchTime: time.UnixMilli(r.record.BeganMillis), Adopt: o.Adopt, Manifest: manifest, Readiness: n.readinessTopic, Log: n.opts.Log, Notice: o.Notice, MaxDead: o.maxDead(),

@@ -17,19 +17,23 @@ import (
 
 // Progress is a job at one moment.
 type Progress struct {
-	Job           string        `json:"job"`
-	Seconds       float64       `json:"seconds"`
-	RowsPerSecond float64       `json:"rows_per_second"`
-	Read          int64         `json:"read"`
-	Written       int64         `json:"written"`
-	Folded        int64         `json:"folded"`
-	Filtered      int64         `json:"filtered"`
-	Dead          int64         `json:"dead"`
-	Late          int64         `json:"late"`
-	Open          int64         `json:"open"`
-	Lag           int64         `json:"lag_records"`
-	NextFileIn    time.Duration `json:"next_file_in_ns"`
-	Recovering    bool          `json:"recovering"`
+	Job           string  `json:"job"`
+	Seconds       float64 `json:"seconds"`
+	RowsPerSecond float64 `json:"rows_per_second"`
+	Read          int64   `json:"read"`
+	Written       int64   `json:"written"`
+	Folded        int64   `json:"folded"`
+	Filtered      int64   `json:"filtered"`
+	Dead          int64   `json:"dead"`
+	Late          int64   `json:"late"`
+	Open          int64   `json:"open"`
+	// StateBytes is the state of keyed stages in memory, SpilledBytes what lies on
+	// disk of it.
+	StateBytes   int64         `json:"state_bytes"`
+	SpilledBytes int64         `json:"spilled_bytes"`
+	Lag          int64         `json:"lag_records"`
+	NextFileIn   time.Duration `json:"next_file_in_ns"`
+	Recovering   bool          `json:"recovering"`
 	// Trouble names lanes that do not run, with why.
 	Trouble []string `json:"trouble,omitempty"`
 }
@@ -52,6 +56,10 @@ func (r *Running) Progress() Progress {
 		p.Dead += row.Counts.Dead.Sum()
 		p.Late += row.Counts.Late
 		p.Open += row.Open
+	}
+	for _, st := range s.Stages {
+		p.StateBytes += st.StateBytes
+		p.SpilledBytes += st.SpilledBytes
 	}
 	var next time.Time
 	for _, t := range s.Tables {
@@ -274,6 +282,9 @@ func describeRun(j *control.Job, s engine.Status) {
 			ts.NextFile = &next
 		}
 		j.Tables = append(j.Tables, ts)
+	}
+	for _, st := range s.Stages {
+		j.Stages = append(j.Stages, control.StageState{Stage: st.Name, StateBytes: st.StateBytes, SpilledBytes: st.SpilledBytes, Emitted: st.Emitted, Checkpoint: st.Checkpoint})
 	}
 	for _, l := range s.Lanes {
 		ls := control.LaneState{Lane: l.Name, Topic: l.Topic, State: l.State.String(), Error: l.Error}

@@ -129,7 +129,7 @@ type StageStatus struct {
 	// StateBytes is the state in memory, SpilledBytes what lies on disk of it.
 	StateBytes   int64
 	SpilledBytes int64
-	Emitted       int64
+	Emitted      int64
 	// Expired is how many entries of state (keys, rows) were forgotten since the start
 	// because their time to live was over.
 	Expired int64

@@ -56,6 +56,17 @@ func OpName(op Op) string {
 	return fmt.Sprintf("%T", op)
 }
 
+// Spills reports an operator whose state goes to disk beyond its memory.
+func Spills(op Op) bool {
+	switch op := op.(type) {
+	case *GroupAggregate:
+		return true
+	case *WindowAggregate:
+		return op.Window.Kind != Session && !op.Firing.On() && !op.Retracts
+	}
+	return false
+}
+
 // Stateful reports an operator that lives in a keyed stage.
 func Stateful(op Op) bool {
 	switch op.(type) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/ledger"
+	"github.com/millrace/millrace/storage/vfs"
 )
 
 // left is what changes leave behind in the end.
@@ -49,9 +50,12 @@ func updatesJob(t testing.TB, parallelism int) *graph.Job {
 // TestUpdatesSurviveCrashes crashes at each operation and goes on at another
 // parallelism: what the changes leave is the groups of all rows, and no row is
 // taken back that never came.
-func TestUpdatesSurviveCrashes(t *testing.T) {
+func TestUpdatesSurviveCrashes(t *testing.T) { updatesSurviveCrashes(t, nil) }
+
+// updatesSurviveCrashes does so with state in memory, or on a filesystem.
+func updatesSurviveCrashes(t *testing.T, spill vfs.FS) {
 	rng := rand.New(rand.NewPCG(11, 11))
-	s := &scenario{t: t, feeds: []*feed{randomFeed(rng, "a", 2, 20, 5*minute)}, sinks: map[string]sinkOptions{"out": {maxRows: 6}}, opts: Options{Retained: 2}}
+	s := &scenario{t: t, feeds: []*feed{randomFeed(rng, "a", 2, 20, 5*minute)}, sinks: map[string]sinkOptions{"out": {maxRows: 6}}, opts: Options{Retained: 2}, spill: spill}
 	type sum struct {
 		n   int
 		max *int64
@@ -94,6 +98,9 @@ func TestUpdatesSurviveCrashes(t *testing.T) {
 	}
 	if !updated {
 		t.Error("no group has changed")
+	}
+	if spill != nil && s.spilled == 0 {
+		t.Error("nothing went to disk")
 	}
 }
 

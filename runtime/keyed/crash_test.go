@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/ledger"
+	"github.com/millrace/millrace/storage/vfs"
 )
 
 // lives runs processes that crash at the given operations, then one that does
@@ -67,11 +68,14 @@ func (s *scenario) proof(w *world, book *ledger.Book, want []string, what string
 // TestCrashAtEachStep crashes at each operation of the cycle (opening writers,
 // sealing, manifest, ledger, publishing, looking, removing), before and after its
 // effect, and goes on at another parallelism: each row is there exactly once.
-func TestCrashAtEachStep(t *testing.T) {
+func TestCrashAtEachStep(t *testing.T) { crashAtEachStep(t, nil) }
+
+// crashAtEachStep does so with state in memory, or on a filesystem.
+func crashAtEachStep(t *testing.T, spill vfs.FS) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	s := &scenario{t: t, delay: 5000, lateness: 20_000, window: &graph.Window{Size: minute},
 		feeds: []*feed{randomFeed(rng, "a", 2, 25, 5*minute), randomFeed(rng, "b", 1, 20, 5*minute)},
-		sinks: map[string]sinkOptions{"out": {partitionBy: "window_start", maxRows: 4}}, opts: Options{Retained: 2}}
+		sinks: map[string]sinkOptions{"out": {partitionBy: "window_start", maxRows: 4}}, opts: Options{Retained: 2}, spill: spill}
 	job := func(p int) *graph.Job { return windowJob(t, p, s.lateness, "a", "b") }
 	s.job = job(1)
 	want := windowOracle(s)
@@ -93,6 +97,9 @@ func TestCrashAtEachStep(t *testing.T) {
 		if seen[op] == 0 {
 			t.Errorf("no crash at %s: %v", op, seen)
 		}
+	}
+	if spill != nil && s.spilled == 0 {
+		t.Error("nothing went to disk")
 	}
 	t.Logf("%d crashes: %v", steps, seen)
 }

@@ -40,8 +40,9 @@
 //     known, the stages stop with a sentence.
 //   - Invariant 7: results do not depend on parallelism, batch sizes or order of
 //     arrival; those of processing time depend on the clock alone.
-//   - Invariant 8: state beyond Options.StateBytes stops the stages with
-//     *StateLimitError; nothing spills yet.
+//   - Invariant 8: state beyond Options.StateBytes goes to disk, where the operator
+//     can (operator.Spilling), else it stops the stages with *StateLimitError. What is
+//     on disk is a cache: the checkpoints have all of it.
 //
 // # Concurrency
 //

@@ -22,6 +22,7 @@ import (
 	"github.com/millrace/millrace/runtime/operator"
 	"github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/runtime/watermark"
+	"github.com/millrace/millrace/storage/vfs"
 )
 
 // event is an input row: NULL where a pointer is nil.
@@ -113,6 +114,9 @@ func outSchema(keys []types.Field, aggs []graph.Aggregate, window bool) *batch.S
 	return s
 }
 
+// spillDir is where the stages' state goes.
+const spillDir = "/data/spill/run"
+
 // scenario is a job with its input, to be run in processes of a world.
 type scenario struct {
 	t     testing.TB
@@ -127,11 +131,15 @@ type scenario struct {
 	// every is after how many hand-overs, on average, a checkpoint is taken; 0: each.
 	every int
 	opts  Options
+	// spill is where state goes, all of it with every message; nil: nowhere.
+	spill vfs.FS
 	// kindOf says what a row does to its table; nil: all are new.
 	kindOf func(event) batch.Kind
 	// hold: the lanes do not say that their partitions have ended, and the stages
 	// are stopped when they have handed over.
 	hold bool
+	// spilled is what went to disk.
+	spilled int64
 	// wrap replaces the sinks, notice is told what the start does, epoch is the
 	// least job epoch.
 	wrap   func(*memSink) connector.Sink
@@ -187,10 +195,19 @@ func (s *scenario) run(p *process, seed uint64) (*ledger.Book, error) {
 	}
 	opts := s.opts
 	opts.CheckpointInterval, opts.RetryMin = -1, time.Millisecond
-	factory := &Factory{Store: func(ledger.Scope) checkpoint.Store { return memCheckpoints{p, p.w.checkpoints.Handle()} }, Options: opts}
+	if s.spill != nil {
+		opts.SpillBytes, opts.MeasureEvery = 1, 1
+	}
+	factory := &Factory{Store: func(ledger.Scope) checkpoint.Store { return memCheckpoints{p, p.w.checkpoints.Handle()} }, Options: opts,
+		SpillFS: s.spill, SpillDir: spillDir}
 	st, err := factory.OpenStages(ctx, s.job, env)
 	if err != nil {
 		return book, err
+	}
+	for _, k := range st.tasks {
+		if k.spill != nil {
+			defer func() { s.spilled += k.spill.Written() }()
+		}
 	}
 	s.lanes(st, epoch, seed)
 	if s.hold {

@@ -52,9 +52,7 @@ func (f *Factory) OpenStages(ctx context.Context, job *graph.Job, env engine.Key
 			return nil, fmt.Errorf("session zone: %w", err)
 		}
 	}
-	if f.SpillFS != nil {
-		r.spillFS, r.spillDir = f.SpillFS, f.SpillDir(env.Book.Scope())
-	}
+	r.spillFS, r.spillDir = f.SpillFS, f.SpillDir
 	if err := r.findTables(); err != nil {
 		return nil, err
 	}
@@ -380,7 +378,7 @@ func (r *Stages) loadStates(m *checkpoint.Manifest, blobs map[string][]byte) err
 			if err != nil {
 				return fmt.Errorf("state file %s of checkpoint %d: %w", b.Name, m.Number, err)
 			}
-			delete(blobs, b.Name) // the last that holds it, but for the tasks below
+			delete(blobs, b.Name) // it may be large, and is read once
 			for k := range sections {
 				saved[sections[k].Path] = true
 				if p := sections[k].Path; !paths[p] && !slices.Contains(unused, p) {

@@ -26,11 +26,11 @@ import (
 type Factory struct {
 	// Store gives the checkpoint store of a job and generation. Required.
 	Store func(ledger.Scope) checkpoint.Store
-	// SpillFS and SpillDir are where state beyond its budget goes: a directory of a job
-	// and generation that is removed at start and end. With a nil SpillFS such state is
-	// an error.
+	// SpillFS and SpillDir are where state beyond its budget goes: a directory of the
+	// run's own, which is removed at start and end. With a nil SpillFS such state is an
+	// error.
 	SpillFS  vfs.FS
-	SpillDir func(ledger.Scope) string
+	SpillDir string
 	// Options; the zero value works.
 	Options Options
 }

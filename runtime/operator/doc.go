@@ -23,8 +23,11 @@
 // watermarks. [WindowChanges] gives the rows of windows before they end and when late
 // ones come, by the clock too ([Timed]).
 //
+// Operators that are [Spilling] move state to disk when their task has no memory for
+// it, and say the same as if it were there.
+//
 // What it is not: operators do not decide what becomes of a failed row, know no
-// positions to commit and do no I/O.
+// positions to commit and do no I/O but for spilled state.
 //
 // # Invariants
 //

@@ -20,8 +20,11 @@
 // docs/format/checkpoint.md has the fields. Columns in a payload are written by
 // [AppendVec] without their types: the fingerprint guards those.
 //
-// What it is not: tables do not spill. All state is in memory, within a budget
-// that the stage enforces by an error which says what to do.
+// State that memory has no room for goes to disk (runtime/state/spill); a [Payload]
+// takes it into a checkpoint from there.
+//
+// What it is not: tables do not move themselves. Operators decide what goes to disk,
+// and the stage when.
 //
 // # Concurrency
 //

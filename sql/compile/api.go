@@ -162,6 +162,8 @@ type State struct {
 	Slots     []string `json:"slots"`
 	WindowMs  int64    `json:"window_ms,omitempty"`
 	SinkTable string   `json:"sink_table,omitempty"`
+	// Spills: beyond 'slot.state-memory' the state goes to disk; else that is an error.
+	Spills bool `json:"spills"`
 }
 
 // Zone is the session zone after the input.

@@ -120,7 +120,7 @@ func appendNew(list []string, s string) []string {
 func statesOf(job *graph.Job) []State {
 	out := []State{}
 	for _, n := range job.Nodes {
-		s := State{Path: n.Path, Kind: graph.OpName(n.Op), Keys: []string{}, Slots: []string{}}
+		s := State{Path: n.Path, Kind: graph.OpName(n.Op), Keys: []string{}, Slots: []string{}, Spills: graph.Spills(n.Op)}
 		names := func(in graph.NodeID, cols []int) {
 			for _, c := range cols {
 				s.Keys = append(s.Keys, job.Nodes[in].Schema.Fields[c].Name)

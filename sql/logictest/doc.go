@@ -41,8 +41,8 @@
 // Each query runs six ways, which must agree (Invariant 7): straight, with a
 // checkpoint and restore in the middle, with other parallelism and batch
 // size, as a bounded backfill, with the optimizer off, and with all state that can
-// spill on disk. A query about late rows ("streaming" after the sort word) leaves the backfill out, where nothing
-// is late; its table has one partition.
+// spill on disk. A query about late rows ("streaming" after the sort word) leaves
+// the backfill out, where nothing is late; its table has one partition.
 //
 // Rows come out of an [Executor]. [Direct] is the one of this package: a plain
 // in-process evaluation, the reference that the engine is compared with; [Engine]

@@ -116,7 +116,7 @@ func (e *Engine) attempt(ctx context.Context, j *graph.Job, o RunOptions, job co
 func (e *Engine) keyed(o RunOptions, store checkpoint.Store) engine.KeyedFactory {
 	f := &keyed.Factory{Store: func(ledger.Scope) checkpoint.Store { return store }, Options: keyed.Options{CheckpointInterval: o.CheckpointInterval}}
 	if o.Spill {
-		f.SpillFS, f.SpillDir = vfs.NewMem(), func(ledger.Scope) string { return "/spill" }
+		f.SpillFS, f.SpillDir = vfs.NewMem(), "/spill"
 		f.Options.SpillBytes, f.Options.MeasureEvery = 1, 1
 	}
 	return f

@@ -153,6 +153,9 @@ func explainText(x *compile.Explain) string {
 		if len(s.Slots) > 0 {
 			fmt.Fprintf(&b, "    holds %s\n", strings.Join(s.Slots, ", "))
 		}
+		if s.Spills {
+			b.WriteString("    beyond slot.state-memory on disk\n")
+		}
 	}
 	return b.String()
 }

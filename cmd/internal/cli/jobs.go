@@ -71,6 +71,11 @@ are named on stderr with the reason; -o json has every lane and table.`,
 								e.note("job %s: partitions of table %s are complete and cannot be announced, which is tried again: %s", j.Name, t.Table, t.AnnounceError)
 							}
 						}
+						for _, s := range j.Stages {
+							if s.SpilledBytes > 0 {
+								e.note("job %s: %s has %s of state in memory and %s on disk", j.Name, s.Stage, output.Size(s.StateBytes), output.Size(s.SpilledBytes))
+							}
+						}
 						for _, l := range j.Lanes {
 							if l.Error != "" {
 								e.note("job %s: lane %s is %s: %s\n  then: millrace jobs resume %s --lane %s", j.Name, l.Lane, l.State, l.Error, j.Name, l.Lane)

@@ -1,0 +1,427 @@
+package operator
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/expr"
+	"github.com/millrace/millrace/runtime/graph"
+	"github.com/millrace/millrace/runtime/state"
+	"github.com/millrace/millrace/runtime/state/spill"
+	"github.com/millrace/millrace/runtime/types"
+	"github.com/millrace/millrace/storage/vfs"
+)
+
+// spilled is an operator that spills beside the same one in memory: they must say the
+// same.
+type spilled struct {
+	t      *testing.T
+	rng    *rand.Rand
+	fresh  func() Keyed
+	memory Keyed
+	disk   Spilling
+	store  *spill.Store
+	fs     vfs.FS
+	said   [2][]string
+	moved  int
+}
+
+func newSpilled(t *testing.T, rng *rand.Rand, fresh func() Keyed) *spilled {
+	s := &spilled{t: t, rng: rng, fresh: fresh, memory: fresh(), fs: vfs.NewMem()}
+	s.disk = s.spilling(1)
+	return s
+}
+
+func (s *spilled) spilling(budget int64) Spilling {
+	k := s.fresh().(Spilling)
+	s.store = spill.New(s.fs, "/spill")
+	k.SpillTo(s.store, budget)
+	return k
+}
+
+// results notes rows with their kinds.
+func (s *spilled) results(i int) *Results {
+	return &Results{Emit: func(b *batch.Batch) error {
+		for row := range b.Len {
+			kind := batch.Insert
+			if b.Kinds != nil {
+				kind = b.Kinds[row]
+			}
+			text := fmt.Sprint(kind)
+			for c := range b.Cols {
+				if b.Cols[c].IsNull(row) {
+					text += "|NULL"
+				} else {
+					text += "|" + cell(&b.Cols[c], row)
+				}
+			}
+			s.said[i] = append(s.said[i], text)
+		}
+		return nil
+	}, Dead: func(_ *batch.Batch, e *batch.ValueError) { s.t.Fatalf("a row died: %v", e) }}
+}
+
+// same compares what was said since the last time, whose order is free.
+func (s *spilled) same(what string, args ...any) {
+	s.t.Helper()
+	for i := range s.said {
+		slices.Sort(s.said[i])
+	}
+	if !slices.Equal(s.said[0], s.said[1]) {
+		s.t.Fatalf("%s: spilled\n%s\nin memory\n%s", fmt.Sprintf(what, args...), strings.Join(s.said[1], "\n"), strings.Join(s.said[0], "\n"))
+	}
+	s.said = [2][]string{}
+}
+
+func (s *spilled) both(f func(k Keyed, out *Results) error) {
+	s.t.Helper()
+	for i, k := range []Keyed{s.memory, s.disk} {
+		if err := f(k, s.results(i)); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+func (s *spilled) spill() {
+	s.t.Helper()
+	if err := s.disk.Spill(); err != nil {
+		s.t.Fatal(err)
+	}
+	if s.disk.Spilled() {
+		s.moved++
+	}
+}
+
+// save is the state of the spilling one.
+func (s *spilled) save() []byte {
+	s.t.Helper()
+	if !s.disk.Spilled() {
+		return s.disk.Save()
+	}
+	p := new(state.Payload)
+	if err := s.disk.SaveTo(p); err != nil {
+		s.t.Fatal(err)
+	}
+	// The operator goes on before the payload is read.
+	s.spill()
+	var b bytes.Buffer
+	if n, err := p.WriteTo(&b); err != nil || n != p.Len() || int64(b.Len()) != n {
+		s.t.Fatalf("%d bytes of a payload of %d: %v", n, p.Len(), err)
+	}
+	p.Release()
+	return b.Bytes()
+}
+
+// restart goes on from saved state at another parallelism, at times with enough
+// memory.
+func (s *spilled) restart(now int64) {
+	s.t.Helper()
+	payload, own := s.save(), s.memory.Save()
+	old := s.store
+	next := s.spilling([]int64{1, 1 << 12, 1 << 40}[s.rng.IntN(3)])
+	memory := s.fresh()
+	for _, k := range []Keyed{memory, next} {
+		if a, ok := k.(Aging); ok {
+			a.Age(now)
+		}
+	}
+	cut := 1 + s.rng.IntN(state.Groups-1)
+	for _, r := range []state.Range{{From: 0, To: cut}, {From: cut, To: state.Groups}} {
+		if err := next.Load(payload, r); err != nil {
+			s.t.Fatal(err)
+		}
+		if err := memory.Load(own, r); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	if s.rng.IntN(4) == 0 {
+		// What was spilled is as good for one that does not spill.
+		plain := s.fresh()
+		if a, ok := plain.(Aging); ok {
+			a.Age(now)
+		}
+		if err := plain.Load(payload, state.Range{From: 0, To: state.Groups}); err != nil {
+			s.t.Fatal(err)
+		}
+		memory = plain
+	}
+	s.memory, s.disk = memory, next
+	if old == s.store {
+		s.t.Fatal("the store is the old one")
+	}
+}
+
+// collide makes few hashes of many.
+func collide(in *KeyedRows) *KeyedRows {
+	for i := range in.Hashes {
+		in.Hashes[i] &= 0xf8 << 56
+	}
+	return in
+}
+
+// groupsOut is COUNT(*), SUM(v), MAX(v) by key.
+func groupsOut(t testing.TB, op *graph.GroupAggregate) *batch.Schema {
+	op.Keys = []int{0}
+	op.Aggregates = []graph.Aggregate{aggregateOf(t, "COUNT"), aggregateOf(t, "SUM", 1), aggregateOf(t, "MAX", 1)}
+	out := &batch.Schema{Fields: []types.Field{{Name: "k", Type: types.NewBigInt()}}}
+	for i := range op.Aggregates {
+		out.Fields = append(out.Fields, types.Field{Name: op.Aggregates[i].Text, Type: op.Aggregates[i].Bound.Return})
+	}
+	return out
+}
+
+// TestSpilledGroupsSayTheSame: changes of groups by chance, with rows taken back, times
+// to live, hashes that collide, state moved to disk and restarts.
+func TestSpilledGroupsSayTheSame(t *testing.T) {
+	moved, merged := 0, 0
+	for seed := uint64(1); seed <= 24; seed++ {
+		rng := rand.New(rand.NewPCG(seed, 41))
+		op := &graph.GroupAggregate{Updates: seed%4 != 0, Retracts: seed%4 >= 2}
+		if seed%3 == 0 && op.Updates {
+			op.TTL = 200
+		}
+		out := groupsOut(t, op)
+		s := newSpilled(t, rng, func() Keyed {
+			g, err := NewGroupAggregate(op, pairSchema, out, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return g
+		})
+		keys := []int64{3, 60, 900}[rng.IntN(3)]
+		var there []change
+		var now int64
+		ctx := expr.NewContext(nil, 1)
+		for step := range 100 {
+			var rows []change
+			for range 1 + rng.IntN(60) {
+				if n := len(there); op.Retracts && n > 0 && rng.IntN(2) == 0 {
+					i := rng.IntN(n)
+					x := there[i]
+					there = slices.Delete(there, i, i+1)
+					x.kind = batch.Delete
+					rows = append(rows, x)
+					continue
+				}
+				x := change{rng.Int64N(keys), rng.Int64N(10), batch.Insert}
+				rows, there = append(rows, x), append(there, x)
+			}
+			in := changesOf(rows)
+			if seed%5 == 0 {
+				collide(in)
+			}
+			now += rng.Int64N(40)
+			s.both(func(k Keyed, out *Results) error {
+				if a, ok := k.(Aging); ok && op.TTL > 0 {
+					a.Age(now)
+				}
+				return k.Fold(ctx, in, out)
+			})
+			s.same("seed %d, step %d", seed, step)
+			if rng.IntN(3) > 0 {
+				s.spill()
+			}
+			if d := &s.disk.(*GroupAggregate).disk; len(d.runs) > 0 && d.runs[0].Keys() > int(keys)/2 {
+				merged++
+			}
+			if rng.IntN(20) == 0 && step < 99 && (seed%5 != 0) {
+				s.restart(now)
+			}
+		}
+		s.both(func(k Keyed, out *Results) error { return k.Advance(ctx, batch.MaxWatermark, out) })
+		s.same("seed %d, at the end", seed)
+		moved += s.moved
+		if err := s.store.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if moved < 500 || merged == 0 {
+		t.Fatalf("state was on disk %d times, runs merged %d times", moved, merged)
+	}
+}
+
+// TestSpilledWindowsSayTheSame is of windows that wait for their end.
+func TestSpilledWindowsSayTheSame(t *testing.T) {
+	moved := 0
+	for seed := uint64(1); seed <= 15; seed++ {
+		rng := rand.New(rand.NewPCG(seed, 42))
+		op := &graph.WindowAggregate{Lateness: []int64{0, 50}[seed%2], Window: []graph.Window{{Size: 100},
+			{Kind: graph.Hop, Size: 100, Step: 20}, {Kind: graph.Cumulate, Size: 100, Step: 25}}[seed%3]}
+		out := changesOut(t, op)
+		s := newSpilled(t, rng, func() Keyed {
+			k, err := NewAggregateOver(op, clickSchema, out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return k
+		})
+		ctx := expr.NewContext(nil, 1)
+		keys := []int64{5, 400}[rng.IntN(2)]
+		wm := int64(0)
+		for step := range 120 {
+			var rows []click
+			for range 1 + rng.IntN(50) {
+				rows = append(rows, click{k: rng.Int64N(keys), v: rng.Int64N(10), ts: wm + rng.Int64N(300)})
+			}
+			in := clicksOf(rows, wm)
+			if seed%5 == 0 {
+				collide(in)
+			}
+			s.both(func(k Keyed, out *Results) error { return k.Fold(ctx, in, out) })
+			if rng.IntN(3) > 0 {
+				s.spill()
+			}
+			if rng.IntN(2) == 0 {
+				wm += rng.Int64N(60)
+				s.both(func(k Keyed, out *Results) error { return k.Advance(ctx, wm, out) })
+				s.same("seed %d, step %d", seed, step)
+			}
+			if rng.IntN(15) == 0 && seed%5 != 0 {
+				s.restart(0)
+			}
+		}
+		s.both(func(k Keyed, out *Results) error { return k.Advance(ctx, batch.MaxWatermark, out) })
+		s.same("seed %d, at the end", seed)
+		moved += s.moved
+		if n := s.store.Bytes(); n != 0 {
+			t.Fatalf("seed %d: %d bytes are on disk when no window is open", seed, n)
+		}
+	}
+	if moved < 400 {
+		t.Fatalf("state was on disk %d times", moved)
+	}
+}
+
+// TestSpilledStateStaysWithinItsBudget: beyond memory only indexes stay.
+func TestSpilledStateStaysWithinItsBudget(t *testing.T) {
+	for name, op := range map[string]*graph.GroupAggregate{"at the end": {}, "changes": {Updates: true}} {
+		out := groupsOut(t, op)
+		g, err := NewGroupAggregate(op, pairSchema, out, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const budget = 256 << 10
+		store := spill.New(vfs.NewMem(), "/spill")
+		g.SpillTo(store, budget)
+		ctx := expr.NewContext(nil, 1)
+		rows, keys := 0, map[int64]int64{}
+		res := &Results{Emit: func(b *batch.Batch) error {
+			for i := range b.Len {
+				if b.Kinds == nil || b.Kinds[i] == batch.Insert || b.Kinds[i] == batch.UpdateAfter {
+					rows++
+					keys[b.Cols[0].I64[i]] = b.Cols[1].I64[i]
+				}
+			}
+			return nil
+		}, Dead: func(*batch.Batch, *batch.ValueError) {}}
+		rng := rand.New(rand.NewPCG(5, 5))
+		want := map[int64]int64{}
+		for range 150 {
+			var in []change
+			for range 500 {
+				k := rng.Int64N(30_000)
+				want[k]++
+				in = append(in, change{k: k})
+			}
+			if err := g.Fold(ctx, changesOf(in), res); err != nil {
+				t.Fatal(err)
+			}
+			if g.Bytes() > budget {
+				if err := g.Spill(); err != nil {
+					t.Fatal(err)
+				}
+				if n := g.Bytes(); n > budget*3/4 {
+					t.Fatalf("%s: %d bytes stay in memory, of %d", name, n, budget)
+				}
+			}
+		}
+		if n := store.Bytes(); n < 2*budget {
+			t.Fatalf("%s: %d bytes on disk", name, n)
+		}
+		if err := g.Advance(ctx, batch.MaxWatermark, res); err != nil {
+			t.Fatal(err)
+		}
+		for k, n := range want {
+			if keys[k] != n {
+				t.Fatalf("%s: key %d has %d rows, want %d", name, k, keys[k], n)
+			}
+		}
+		if len(keys) != len(want) {
+			t.Fatalf("%s: %d keys, want %d", name, len(keys), len(want))
+		}
+	}
+}
+
+// TestSpillingToABrokenDisk: a full disk and one that fails are errors with their
+// cause, and bytes that have changed are never taken for state.
+func TestSpillingToABrokenDisk(t *testing.T) {
+	op := &graph.GroupAggregate{Updates: true}
+	out := groupsOut(t, op)
+	ctx := expr.NewContext(nil, 1)
+	quiet := &Results{Emit: func(*batch.Batch) error { return nil }, Dead: func(*batch.Batch, *batch.ValueError) {}}
+	var rows []change
+	for k := range int64(2000) {
+		rows = append(rows, change{k: k})
+	}
+	fold := func(fs vfs.FS, between func(dir string)) (spilling, folding error) {
+		g, err := NewGroupAggregate(op, pairSchema, out, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.SpillTo(spill.New(fs, "/spill"), 1)
+		if err := g.Fold(ctx, changesOf(rows), quiet); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Spill(); err != nil {
+			return err, nil
+		}
+		between("/spill")
+		return nil, g.Fold(ctx, changesOf(rows), quiet)
+	}
+	var e *spill.Error
+	if err, _ := fold(vfs.NewLimited(vfs.NewMem(), 1000), nil); !errors.Is(err, syscall.ENOSPC) || !errors.As(err, &e) || e.Op != "writing" {
+		t.Errorf("a full disk: %v", err)
+	}
+	for _, kind := range []vfs.OpKind{vfs.OpMkdir, vfs.OpCreate, vfs.OpWrite} {
+		fs := vfs.NewFault(vfs.NewMem(), vfs.InjectorFunc(func(op vfs.Op) error {
+			if op.Kind == kind {
+				return syscall.EIO
+			}
+			return nil
+		}))
+		if err, _ := fold(fs, nil); !errors.Is(err, syscall.EIO) || !errors.As(err, &e) {
+			t.Errorf("operation %v fails: %v", kind, err)
+		}
+	}
+	broken := vfs.NewFault(vfs.NewMem(), nil)
+	if _, err := fold(broken, func(string) {
+		broken.SetInjector(vfs.InjectorFunc(func(op vfs.Op) error {
+			if op.Kind == vfs.OpRead {
+				return syscall.EIO
+			}
+			return nil
+		}))
+	}); !errors.Is(err, syscall.EIO) || !errors.As(err, &e) || e.Op != "reading" {
+		t.Errorf("reading fails: %v", err)
+	}
+	changed := vfs.NewMem()
+	if _, err := fold(changed, func(dir string) {
+		f, err := changed.OpenReadWrite(dir + "/1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.WriteAt([]byte{0xff, 0xee}, 100); err != nil {
+			t.Fatal(err)
+		}
+	}); !errors.Is(err, spill.ErrCorrupt) {
+		t.Errorf("bytes have changed: %v", err)
+	}
+}
