@@ -55,8 +55,10 @@ func Validate(v connector.Values) error {
 	if v.Has(KeyMode) && !v.Has(KeyInterval) {
 		return &connector.OptionError{Key: KeyMode, Message: "'" + KeyMode + "' has no effect without '" + KeyInterval + "'"}
 	}
-	strategy, others := v.String(KeyStrategy), []string{KeyTime, KeyDays}
-	if strategy == timed {
+	// A connector that nobody looks up in may share the check, without the options.
+	strategy, others := periodic, []string{KeyTime, KeyDays}
+	if v.Has(KeyStrategy) && v.String(KeyStrategy) == timed {
+		strategy = timed
 		if !v.Has(KeyTime) {
 			return &connector.OptionError{Key: KeyStrategy, OnValue: true, Message: "'" + timed + "' needs '" + KeyTime + "', the time of the day"}
 		}
