@@ -69,11 +69,17 @@ type OverCall struct {
 // With Time, which then is what Order goes by, rows come when the watermark has
 // passed them, and frames end with the row; without, at the end of bounded input.
 // Without calls it is ORDER BY of a stream: Time is the first item of Order then.
+//
+// With Changes, in a stream without Time, rows come at once, and again (-U, +U) when
+// others come in front of them or go; calls are aggregates of the rows from the first
+// to the current one then.
 type Over struct {
 	Time  int // -1: none
 	Keys  []int
 	Order []SortKey
 	Calls []OverCall
+	// Changes: results change, and rows of the input may be taken back.
+	Changes bool
 	// TTL is how long, in ms, what is known of a key is kept after its last row; 0: for
 	// good.
 	TTL  int64

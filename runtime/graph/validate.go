@@ -273,7 +273,7 @@ func (v *validator) ranked(op Op) error {
 		}
 	case *Over:
 		order = op.Order
-		if op.Time < 0 && !v.job.Bounded {
+		if op.Time < 0 && !op.Changes && !v.job.Bounded {
 			return v.fault("needs bounded input or row time")
 		}
 		if err := v.columns(in, op.Keys...); err != nil {

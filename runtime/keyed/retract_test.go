@@ -121,3 +121,74 @@ func TestChangesThatATableWouldMisunderstand(t *testing.T) {
 		}
 	}
 }
+
+// overOfGroupsJob is the running sum of the sums of keys with as many rows, by key:
+// keys move from one number of rows to the next, and leave the sums behind them.
+func overOfGroupsJob(t testing.TB, parallelism int) *graph.Job {
+	b, g := groupJob(t, parallelism, []int{0}, call(t, "COUNT(*)", "COUNT", eventSchema), call(t, "SUM(v)", "SUM", eventSchema, 2))
+	b.job.Batch = false
+	b.job.Nodes[g].Op.(*graph.GroupAggregate).Updates = true
+	inner := b.job.Nodes[g].Schema
+	sum := call(t, "r", "SUM", inner, 2)
+	running := graph.Frame{Start: graph.FrameBound{Kind: graph.UnboundedPreceding}, End: graph.FrameBound{Kind: graph.CurrentRow}}
+	op := &graph.Over{Time: -1, Changes: true, Keys: []int{1}, Order: []graph.SortKey{{Column: 0}}, Late: graph.LateRows{Table: -1},
+		Calls: []graph.OverCall{{Name: "r", Text: "r", Bound: sum.Bound, Args: []int{2}, Default: -1, Filter: -1, Frame: running}}}
+	out := &batch.Schema{Fields: append(slices.Clone(inner.Fields), types.Field{Name: "r", Type: sum.Bound.Return})}
+	b.sink("out", b.add(op, out, -1, "out/over", b.exchange(g, parallelism, 1)))
+	return b.job
+}
+
+// TestOverOfUpdatesSurvivesCrashes is TestUpdatesSurviveCrashes of OVER over an
+// aggregate.
+func TestOverOfUpdatesSurvivesCrashes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(17, 17))
+	s := &scenario{t: t, feeds: []*feed{randomFeed(rng, "a", 2, 20, 5*minute)}, sinks: map[string]sinkOptions{"out": {maxRows: 6}}, opts: Options{Retained: 2}}
+	type group struct {
+		uid  *int64
+		n, v int64
+		any  bool
+	}
+	groups := map[string]*group{}
+	for _, e := range s.feeds[0].all() {
+		g := groups[text(e.uid)]
+		if g == nil {
+			g = &group{uid: e.uid}
+			groups[text(e.uid)] = g
+		}
+		g.n++
+		if e.v != nil {
+			g.v, g.any = g.v+*e.v, true
+		}
+	}
+	sumOf := func(v int64, any bool) string {
+		if !any {
+			return "NULL"
+		}
+		return fmt.Sprint(v)
+	}
+	var want []string
+	for _, g := range groups {
+		var sum int64
+		any := false
+		for _, o := range groups {
+			if o.n == g.n && (o.uid == nil || g.uid != nil && *o.uid <= *g.uid) {
+				sum, any = sum+o.v, any || o.any
+			}
+		}
+		want = append(want, fmt.Sprintf("%s|%d|%s|%s", text(g.uid), g.n, sumOf(g.v, g.any), sumOf(sum, any)))
+	}
+	slices.Sort(want)
+	for k := 1; ; k++ {
+		w := newWorld()
+		book, ops, crashed := s.lives(w, func(p int) *graph.Job { return overOfGroupsJob(t, p) }, uint64(k%2), k)
+		if got := left(t, w.rows("out")); !slices.Equal(got, want) {
+			t.Fatalf("crash at operation %d (%s):\n%s", k, ops[len(ops)-1], diff(got, want))
+		}
+		if v := book.Check(); len(v) > 0 {
+			t.Fatalf("crash at operation %d: the ledger does not hold: %v", k, v)
+		}
+		if !crashed {
+			break
+		}
+	}
+}

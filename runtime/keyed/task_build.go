@@ -65,7 +65,11 @@ func (t *task) add(id graph.NodeID) error {
 	case *graph.Normalize:
 		k = operator.NewNormalize(op, in)
 	case *graph.Over:
-		k, err = operator.NewOver(op, in, n.Schema)
+		if op.Changes {
+			k, err = operator.NewOverChanges(op, in, n.Schema)
+		} else {
+			k, err = operator.NewOver(op, in, n.Schema)
+		}
 	case *graph.GroupAggregate:
 		k, err = operator.NewGroupAggregate(op, in, n.Schema, t.subtask)
 	case *graph.WideMerge:

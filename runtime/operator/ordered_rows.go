@@ -83,6 +83,24 @@ func (o *orderedRows) first(n int64, out []int32) []int32 {
 	return out
 }
 
+// head appends the rows before a place, from those from it on.
+func (o *orderedRows) head(block, at int, out []int32) []int32 {
+	for _, b := range o.blocks[:block] {
+		out = append(out, b...)
+	}
+	if block < len(o.blocks) {
+		out = append(out, o.blocks[block][:at]...)
+	}
+	return out
+}
+
+func (o *orderedRows) from(block, at int, out []int32) []int32 {
+	for ; block < len(o.blocks); block, at = block+1, 0 {
+		out = append(out, o.blocks[block][at:]...)
+	}
+	return out
+}
+
 // last is the row behind all others; there is one.
 func (o *orderedRows) last() int32 {
 	b := o.blocks[len(o.blocks)-1]

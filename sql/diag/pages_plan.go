@@ -32,7 +32,8 @@ one with a primary key and a watermark.`,
 			Code: CodeBadWindow, Phase: PhasePlan, Title: "a window that cannot be",
 			Explanation: `A window has a constant size above zero, a multiple of its step where it has one, and an
 aggregation over it is grouped by both window_start and window_end. TUMBLE_START and the like name bounds
-of the window in GROUP BY. In a stream, functions with OVER go by row time, and look back only.`,
+of the window in GROUP BY. In a stream, functions with OVER go by one column, ascending, and look back only; by
+another one than row time from the first row on.`,
 			Wrong: exampleJob("SELECT uid, MAX(room) FROM " + window + " GROUP BY window_start, uid"),
 			Right: exampleJob("SELECT uid, MAX(room) FROM " + window + " GROUP BY window_start, window_end, uid"),
 		},

@@ -19,7 +19,7 @@ func sortKeys(keys []plan.SortKey, in *lowered) ([]graph.SortKey, error) {
 }
 
 func (l *lowerer) over(n *plan.Over, in *lowered) (*lowered, error) {
-	op := &graph.Over{Time: -1, Late: l.late(l.target)}
+	op := &graph.Over{Time: -1, Changes: n.Changes, Late: l.late(l.target)}
 	var err error
 	if op.Keys, err = ordinals(n.Keys, in); err != nil {
 		return nil, err
@@ -31,6 +31,8 @@ func (l *lowerer) over(n *plan.Over, in *lowered) (*lowered, error) {
 		if op.Time, err = in.ordinal(n.Time); err != nil {
 			return nil, err
 		}
+	}
+	if n.Time >= 0 || n.Changes {
 		op.TTL = n.TTL
 	}
 	first := len(n.Cols) - len(n.Calls)

@@ -386,44 +386,6 @@ func (sel *selection) overNode(calls []*overCall, replace func(expr.Expr) expr.E
 	return n
 }
 
-// overStream finds the row time that orders, and what a stream cannot do.
-func (n *Over) overStream(in []Column) {
-	if len(n.Order) == 1 && !n.Order[0].Desc {
-		if c, ok := ColumnByID(in, n.Order[0].ID); ok && c.RowTime {
-			n.Time = c.ID
-		}
-	}
-	if n.Time < 0 {
-		n.Refuse = "in a stream OVER goes by row time, ascending: ORDER BY the column of WATERMARK alone"
-		return
-	}
-	for i := range n.Calls {
-		c := &n.Calls[i]
-		switch {
-		case c.Func == graph.OverLag:
-		case c.Func != graph.OverAggregate:
-			n.Refuse = c.Text + " looks at rows that a stream does not have yet, or keeps for ever"
-		case c.Frame.End.Kind != graph.CurrentRow:
-			n.Refuse = "in a stream a frame ends with CURRENT ROW: the rows behind it are not there yet"
-		}
-	}
-}
-
-// CheckOver reports functions with OVER that a stream cannot have.
-func (b *Binder) CheckOver(n Node) {
-	if b.Batch || b.declaring {
-		return
-	}
-	Walk(n, func(n Node) bool {
-		if o, ok := n.(*Over); ok && o.Refuse != "" {
-			b.errorf(diag.CodeBadWindow, o.Span, "%s", o.Refuse).
-				WithHelp("the first rows of each window: ROW_NUMBER() OVER (PARTITION BY window_start, window_end, ... ORDER BY ...) AS n, and WHERE n <= 3 above it").
-				WithHelp("where the input ends, SET 'execution.runtime-mode' = 'batch'")
-		}
-		return true
-	})
-}
-
 // checkOver is checkGrouped for what a function with OVER reads.
 func (g *grouping) checkOver(o *overCall) bool {
 	all := append(append([]expr.Expr(nil), o.keys...), o.args...)

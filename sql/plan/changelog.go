@@ -64,6 +64,10 @@ func ChangelogOf(n Node) Changelog {
 		if n.Changes && (n.Kind != graph.InnerJoin || in.By != nil) {
 			return Changelog{By: n, Deletes: true}
 		}
+	case *Over:
+		if n.Changes {
+			return Changelog{By: n, Deletes: in.By != nil}
+		}
 	case *SetOperation:
 		// Copies in both inputs grow with either.
 		if n.Changes && (n.Kind == graph.Except || in.By != nil) {
@@ -90,6 +94,8 @@ func takesChanges(n Node) bool {
 	case *Rank:
 		return n.Changes
 	case *SetOperation:
+		return n.Changes
+	case *Over:
 		return n.Changes
 	}
 	return false
@@ -150,7 +156,7 @@ func (b *Binder) sameWhenTakenBack(x, in, by Node) bool {
 				d = max(d, c.Determinism)
 			}
 		}
-	case *Aggregate, *Join, *Rank, *SetOperation:
+	case *Aggregate, *Join, *Rank, *SetOperation, *Over:
 		d = changingValues(in)
 	}
 	if d == fn.Deterministic {
@@ -206,6 +212,8 @@ func nameOfUpdate(n Node) string {
 		return n.Kind.String() + " JOIN of streams without a window or a time interval"
 	case *SetOperation:
 		return n.String() + " of streams"
+	case *Over:
+		return "OVER by another column than row time"
 	case *Rank:
 		if n.N == 1 {
 			return "keeping the last row of a key"
@@ -267,6 +275,8 @@ func waysOut(by Node) string {
 			return "PARTITION BY window_start, window_end as well, or ORDER BY the row time, ascending: the first row of a key never changes"
 		}
 		return "PARTITION BY window_start, window_end as well: the rows of a window come once, when it is over"
+	case *Over:
+		return "ORDER BY the row time: then each row comes once"
 	case *Join:
 		return "join within a window or a time interval: then each row comes once"
 	}

@@ -66,7 +66,12 @@ func (b *Binder) LateRows(ins *Insert, side string, at diag.Span) []*Insert {
 		case *Join:
 			refuse("joins")
 			return
-		case *Over, *Rank:
+		case *Over:
+			if !x.Changes {
+				refuse("OVER")
+				return
+			}
+		case *Rank:
 			refuse("OVER")
 			return
 		case *Sort:
@@ -99,7 +104,9 @@ func (b *Binder) LintLateRows(ins *Insert, at diag.Span) {
 			event = true
 		case *Join:
 			event = event || x.Windows != nil || x.Interval != nil || x.Temporal != nil
-		case *Over, *Rank:
+		case *Over:
+			event = event || !x.Changes
+		case *Rank:
 			event = true
 		case *Sort:
 			event = event || x.ByTime

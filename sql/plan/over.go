@@ -33,11 +33,14 @@ type Over struct {
 	Keys  []int
 	Order []SortKey
 	Calls []OverCall
-	// Time is the id of the row time column that orders, -1: the input ends.
+	// Time is the id of the row time column that orders, -1: the input ends, or results
+	// change.
 	Time int
-	Cols []Column
-	Path string
-	Span diag.Span
+	// Changes: in a stream, by another column.
+	Changes bool
+	Cols    []Column
+	Path    string
+	Span    diag.Span
 	// TTL is how long, in ms, what is known of a key is kept in a stream; 0: for good.
 	TTL int64
 	// Refuse says why a stream cannot have this; "" if it can.
@@ -136,7 +139,10 @@ func describeOver(n *Over) []string {
 	}
 	d := []string{"keys=[" + strings.Join(names(n.Input, n.Keys), ", ") + "]", "order=[" + orderText(n.Input, n.Order) + "]",
 		"calls=[" + strings.Join(calls, ", ") + "]"}
-	if n.Time >= 0 {
+	if n.Changes {
+		d = append(d, "changes")
+	}
+	if n.Time >= 0 || n.Changes {
 		d = withTTL(d, n.TTL)
 	}
 	return append(d, "state="+n.StatePath())

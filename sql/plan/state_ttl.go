@@ -84,6 +84,10 @@ func (b *Binder) lintState(n Node) {
 					what += " and, as it has no equality, compares each new one with all of the other side in one task"
 				}
 			}
+		case *Over:
+			if x.Changes && x.TTL == 0 {
+				what = "every row of its input"
+			}
 		case *SetOperation:
 			if x.Changes && x.TTL == 0 {
 				what = "every row of its inputs"

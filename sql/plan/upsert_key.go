@@ -29,6 +29,8 @@ func upsertKeys(n Node) [][]int {
 		return [][]int{n.Keys}
 	case *Rank:
 		return rankKeys(n)
+	case *Over:
+		return keysWith(n.Input, n.Keys)
 	case *Join:
 		return joinUpsertKeys(n)
 	}
@@ -73,8 +75,14 @@ func rankKeys(n *Rank) [][]int {
 	if n.Number {
 		out = append(out, append(slices.Clone(n.Keys), n.Cols[len(n.Cols)-1].ID))
 	}
-	for _, k := range upsertKeys(n.Input) {
-		if contains(k, n.Keys) {
+	return append(out, keysWith(n.Input, n.Keys)...)
+}
+
+// keysWith are the keys of an input that hold those by which it is divided: all rows of
+// one are in one task.
+func keysWith(in Node, by []int) (out [][]int) {
+	for _, k := range upsertKeys(in) {
+		if contains(k, by) {
 			out = append(out, k)
 		}
 	}
