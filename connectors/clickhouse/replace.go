@@ -16,7 +16,7 @@ import (
 // Method replace. The content of a table partition is loaded into a table that is made
 // like the real one, counted there, and takes the partition's place in one step:
 //
-//	CREATE TABLE _mr_stage_...      like the table; others' stages are dropped
+//	CREATE TABLE _mr_stage_...      like the table; the job's older stages are dropped
 //	INSERT                          the sealed blocks
 //	SELECT count(), hash            as many rows as were sealed, in one partition
 //	record                          version, rows and hash of what is to come
@@ -26,7 +26,9 @@ import (
 //
 // What is visible is told by its rows and hash: a content that somebody else put there
 // meanwhile is nobody's version. Invariant 9: a process that lost the table may hang
-// before its ALTER; whoever took over has dropped its stage, and the ALTER fails.
+// before its ALTER; whoever took over has dropped its stage, and the ALTER fails. Two
+// jobs would take each other's contents for somebody's, and replace them for ever: the
+// table is one job's (claim.go).
 
 var (
 	_ connector.ReplacingConnector = (*Connector)(nil)
@@ -118,7 +120,7 @@ func (s *sink) replaceOne(ctx context.Context, r *connector.Replacement) error {
 		return err
 	}
 	// Whoever lost the table stops here at the latest.
-	if err := s.staging.Owned(); err != nil {
+	if err := errors.Join(s.staging.Owned(), s.claimed(ctx)); err != nil {
 		return err
 	}
 	if err := s.exchange(ctx, next, stage); err != nil {
@@ -391,39 +393,3 @@ func (s *sink) contentOf(ctx context.Context, table, where string) (c content, e
 	}
 	return c, err
 }
-
-// stagePrefix starts the names of tables that a content is loaded into.
-const stagePrefix = "_mr_stage_"
-
-// stageName is a table that nobody else has, and no query of before.
-func (s *sink) stageName() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.tries++
-	return quoteName(s.opts.database) + "." + quoteName(fmt.Sprintf("%s%s_%s_e%d_%d", stagePrefix, s.opts.table, s.owner.Job.String()[:8], s.staging.Epoch(), s.tries))
-}
-
-// unquoted is the table's name of a quoted one.
-func unquoted(name string) string {
-	_, table, _ := strings.Cut(name, ".`")
-	return strings.NewReplacer("\\`", "`", `\\`, `\`).Replace(strings.TrimSuffix(table, "`"))
-}
-
-// dropStages drops what earlier tries, and earlier owners, have left.
-func (s *sink) dropStages(ctx context.Context) error {
-	names, err := s.server.strings(ctx, "SELECT name FROM system.tables WHERE database = "+quoteText(s.opts.database)+" AND startsWith(name, "+quoteText(stagePrefix+s.opts.table+"_")+")")
-	if err != nil {
-		return fmt.Errorf("looking for tables that were left: %w", err)
-	}
-	for _, n := range names {
-		if !stageOf.MatchString(strings.TrimPrefix(n, stagePrefix+s.opts.table+"_")) {
-			continue // of a table whose name begins like this one's
-		}
-		if err := s.server.exec(ctx, "DROP TABLE IF EXISTS "+quoteName(s.opts.database)+"."+quoteName(n)); err != nil {
-			return fmt.Errorf("dropping %s: %w", n, err)
-		}
-	}
-	return nil
-}
-
-var stageOf = regexp.MustCompile(`^[0-9a-f]{8}_e\d+_\d+$`)

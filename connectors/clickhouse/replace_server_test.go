@@ -81,14 +81,17 @@ func (w *replaceWorld) open() {
 	}
 	w.epoch++
 	c := New(vfs.NewOS(), w.dir)
-	table := tableOf(w.t, c, []connector.Column{field("n", types.NewBigInt()), field("ts", types.NewTimestampLTZ(0)), field("s", types.NewString())}, nil,
-		map[string]string{"table-name": w.name, keyMethod: methodReplace, "url": w.url})
-	s, err := c.OpenSink(context.Background(), table, conntest.OwnerOf(1, w.epoch))
+	s, err := c.OpenSink(context.Background(), w.table(c), conntest.OwnerOf(1, w.epoch))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.sink = s.(*sink)
 	w.t.Cleanup(func() { s.Close() })
+}
+
+func (w *replaceWorld) table(c *Connector) *connector.Table {
+	return tableOf(w.t, c, []connector.Column{field("n", types.NewBigInt()), field("ts", types.NewTimestampLTZ(0)), field("s", types.NewString())}, nil,
+		map[string]string{"table-name": w.name, keyMethod: methodReplace, "url": w.url})
 }
 
 // content seals rows of an hour, in two parts, as the content of a version.
@@ -326,6 +329,57 @@ func TestReplaceOfAFencedProcess(t *testing.T) {
 	if err := old.Replace(context.Background(), []connector.Replacement{r})[0]; !errors.Is(err, connector.ErrFenced) {
 		t.Errorf("a fenced process: %v", err)
 	}
+}
+
+// Two jobs write one table: the second one is told whose it is; when it takes the table
+// over, nothing of the first one comes through any more, and its stages are gone.
+func TestReplaceOfTwoJobs(t *testing.T) {
+	w := newReplaceWorld(t, "", "MergeTree PARTITION BY toStartOfHour(ts) ORDER BY n")
+	r := w.content(1, hourOne, 1, 2)
+	first := w.sink
+	next, stage, err := first.stage(context.Background(), &r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := New(vfs.NewOS(), t.TempDir())
+	open := func(adopt bool) (*sink, error) {
+		o := conntest.OwnerOf(2, 1)
+		o.Adopt = adopt
+		s, err := c.OpenSink(context.Background(), w.table(c), o)
+		if err != nil {
+			return nil, err
+		}
+		t.Cleanup(func() { s.Close() })
+		return s.(*sink), nil
+	}
+	var owned *connector.OwnedError
+	if _, err := open(false); !errors.As(err, &owned) || !strings.Contains(err.Error(), first.owner.Job.String()) {
+		t.Fatalf("another job: %v, want the owner's name", err)
+	}
+	// The refused job has left the first one's stage alone.
+	if err := first.exchange(context.Background(), next, stage); err != nil {
+		t.Fatal(err)
+	}
+	w.want(hourOne, 1, 2)
+	r2 := w.content(2, hourOne, 3)
+	next, stage, err = first.stage(context.Background(), &r2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := open(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.exchange(context.Background(), next, stage); err == nil {
+		t.Error("the ALTER of a job whose table was taken over came through")
+	}
+	if err := first.Replace(context.Background(), []connector.Replacement{r2})[0]; !errors.Is(err, connector.ErrFenced) {
+		t.Errorf("a job whose table was taken over: %v", err)
+	}
+	w.want(hourOne, 1, 2)
+	w.sink, w.id.Job = second, second.owner.Job
+	w.replace(w.content(1, hourOne, 4))
+	w.want(hourOne, 4)
 }
 
 // replicatedReplace is method replace on a replicated table of the old server.

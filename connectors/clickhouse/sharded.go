@@ -27,9 +27,18 @@ type sharded struct {
 var (
 	_ connector.Sink             = (*sharded)(nil)
 	_ connector.Settler          = (*sharded)(nil)
+	_ connector.Hurrier          = (*sharded)(nil)
 	_ connector.SinkExplainer    = (*sharded)(nil)
 	_ connector.UnknownExplainer = (*sharded)(nil)
 )
+
+// Hurry implements connector.Hurrier: a shard that hangs must not hold up the end.
+func (s *sharded) Hurry() {
+	s.server.hurry()
+	for _, one := range s.sinks {
+		one.Hurry()
+	}
+}
 
 // openSharded opens every shard of a Distributed table.
 func (c *Connector) openSharded(ctx context.Context, t *connector.Table, o connector.Owner, srv *server, d *definition, st *sealdir.Dir) (_ connector.Sink, err error) {

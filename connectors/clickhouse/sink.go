@@ -120,6 +120,11 @@ func (s *sink) prepare(ctx context.Context) error {
 	s.mu.Lock()
 	s.bound = b
 	s.mu.Unlock()
+	if b.method == methodReplace {
+		if err := s.claim(ctx); err != nil {
+			return err
+		}
+	}
 	return s.look(ctx)
 }
 

@@ -51,6 +51,10 @@ func ownTopic(ctx context.Context, store *topiclog.Store, name string, config ma
 	if errors.Is(err, topiclog.ErrTopicNotFound) {
 		t, err = store.CreateTopic(ctx, topiclog.TopicSpec{Name: name, Partitions: 1, Config: config})
 	}
+	if errors.Is(err, topiclog.ErrTopicExists) {
+		// Another job has just made it.
+		t, err = store.Topic(name)
+	}
 	if err != nil {
 		return t, fmt.Errorf("opening topic %s: %w", name, err)
 	}

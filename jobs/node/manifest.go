@@ -4,17 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
-	"time"
 
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/engine"
-	"github.com/millrace/millrace/storage/record"
-	"github.com/millrace/millrace/storage/topiclog"
 )
-
-// manifestMaxBatch is the largest message: a partition may have many files.
-const manifestMaxBatch = 64 << 20
 
 // manifestKey is the setting that names a job's manifest topic.
 const manifestKey = "manifest.topic"
@@ -83,49 +76,4 @@ func (n *Node) manifestTopic(ctx context.Context, name string) (func(context.Con
 		}
 		return write(ctx, v.Table+"/"+v.Partition, b)
 	}, nil
-}
-
-// jsonTopic opens a topic for messages to those who read tables, or makes it. What it
-// returns may be called from any goroutine; a message is durable when it returns.
-func (n *Node) jsonTopic(ctx context.Context, name string) (func(ctx context.Context, key string, value []byte) error, error) {
-	t, err := ownTopic(ctx, n.store, name, map[string]string{"max.message.bytes": fmt.Sprint(manifestMaxBatch)})
-	if err != nil {
-		return nil, err
-	}
-	var mu sync.Mutex
-	var builder record.Builder
-	return func(ctx context.Context, key string, value []byte) error {
-		mu.Lock()
-		defer mu.Unlock()
-		builder.Reset()
-		if err := builder.Append(n.opts.Now().UnixMilli(), []byte(key), value, nil); err != nil {
-			return err
-		}
-		batch, err := builder.Build()
-		if err != nil {
-			return err
-		}
-		res, err := n.store.Append(ctx, topiclog.AppendRequest{Partition: t.Partitions[0].ID, Batches: batch, Trusted: true})
-		if err != nil {
-			return err
-		}
-		return onDisk(ctx, n.store, t.Partitions[0].ID, res.LastOffset)
-	}, nil
-}
-
-// onDisk waits until a record survives a power cut: a topic that was there before may
-// acknowledge earlier (millrace.durability = os).
-func onDisk(ctx context.Context, store *topiclog.Store, id topiclog.PartitionID, offset int64) error {
-	for {
-		st, err := store.State(id)
-		if err != nil || st.DurableEnd > offset {
-			return err
-		}
-		l, err := store.Fetch(ctx, topiclog.FetchRequest{Partition: id, Offset: offset, MaxBytes: 1, MaxWait: time.Minute,
-			Isolation: topiclog.Uncommitted, Durable: true})
-		if err != nil {
-			return err
-		}
-		l.Release()
-	}
 }

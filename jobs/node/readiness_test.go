@@ -1,10 +1,15 @@
 package node
 
 import (
+	"errors"
 	"fmt"
+	"sync"
+	"syscall"
 	"testing"
 
+	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/engine"
+	"github.com/millrace/millrace/storage/topiclog"
 )
 
 // TestReplayWithReadiness: rows of a table whose partitions are told of by topics can be
@@ -56,6 +61,106 @@ func TestReadinessIsOnDisk(t *testing.T) {
 		id := topic.Partitions[0].ID
 		if st, err := n.store.State(id); err != nil || st.DurableEnd != 1 {
 			t.Errorf("%s: on disk is what lies below %d of %d, %v", durability, st.DurableEnd, st.HighWatermark, err)
+		}
+	}
+}
+
+// TestJobsMakeATopicTogether: jobs that start together and name the same topic, which
+// is not there, all get it.
+func TestJobsMakeATopicTogether(t *testing.T) {
+	w := newWorld(t)
+	n := w.open()
+	for round := range 20 {
+		name := fmt.Sprintf("ready-%d", round)
+		begin := make(chan struct{})
+		errs := make([]error, 16)
+		var wait sync.WaitGroup
+		for i := range errs {
+			wait.Go(func() {
+				<-begin
+				write, err := n.readinessTopic(w.ctx(), name)
+				if err == nil {
+					err = write(w.ctx(), engine.Ready{Job: "j"})
+				}
+				errs[i] = err
+			})
+		}
+		close(begin)
+		wait.Wait()
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.told(n, name); got != 16 {
+			t.Fatalf("topic %s has %d records of 16 jobs", name, got)
+		}
+	}
+}
+
+// told is how many records a topic's first partition has.
+func (w *world) told(n *Node, name string) int64 {
+	w.t.Helper()
+	topic, err := n.store.Topic(name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	st, err := n.store.State(topic.Partitions[0].ID)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return st.HighWatermark
+}
+
+// TestReadinessTopicIsDeleted: a topic that is deleted while a job runs is made again
+// by what it is told next; one that somebody else has made again is told.
+func TestReadinessTopicIsDeleted(t *testing.T) {
+	w := newWorld(t)
+	n := w.open()
+	write, err := n.readinessTopic(w.ctx(), "ready")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tell := func(want int64) {
+		t.Helper()
+		if err := write(w.ctx(), engine.Ready{Job: "j"}); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.told(n, "ready"); got != want {
+			t.Errorf("the topic has %d records, want %d", got, want)
+		}
+	}
+	remove := func() {
+		t.Helper()
+		if err := n.store.DeleteTopic(w.ctx(), "ready", false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tell(1)
+	tell(2)
+	remove()
+	tell(1)
+	remove()
+	w.topic(n, "ready", 2)
+	tell(1)
+	tell(2)
+}
+
+// TestReadinessIsTriedAgain: a full disk and a topic that comes and goes may be better
+// later; a fenced log may not.
+func TestReadinessIsTriedAgain(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{&topiclog.DiskFullError{Dir: "d", Err: syscall.ENOSPC}, true},
+		{topiclog.ErrTopicClosing, true},
+		{topiclog.ErrPartitionNotFound, true},
+		{&topiclog.FencedError{Err: syscall.EIO}, false},
+		{topiclog.ErrTooLarge, false},
+	} {
+		var r connector.Retryable
+		err := fmt.Errorf("writing: %w", &toldError{c.err})
+		if !errors.As(err, &r) || r.Retryable() != c.want || !errors.Is(err, c.err) {
+			t.Errorf("%v: retryable is to be %t", c.err, c.want)
 		}
 	}
 }

@@ -61,6 +61,50 @@ func TestLateRowsGoAside(t *testing.T) {
 	}
 }
 
+// TestLateRowsAreOpenUntilTheyAreCommitted: a row that goes aside is late once its file
+// is there, and open before: a crash in between takes nothing away that was counted.
+func TestLateRowsAreOpenUntilTheyAreCommitted(t *testing.T) {
+	w := newAsideWorld("a")
+	w.bounded = false
+	w.topics["a"].Append(0, event(1, 0), event(2, hour/2), event(3, 2*hour))
+	p := w.Process()
+	r := w.start(t, p)
+	until(t, r, "close", func(engine.Status) bool { return slices.Contains(w.Announced("all"), "hr=0") })
+	w.topics["a"].Append(0, event(4, hour/4), event(5, 2*hour), event(6, hour/8))
+	counted := func(s engine.Status) (read, late, open int64) {
+		for _, x := range s.Tables {
+			if x.Name == "all" {
+				return x.Counts.Read, x.Counts.Late, x.Open
+			}
+		}
+		return 0, 0, 0
+	}
+	until(t, r, "reading", func(s engine.Status) bool {
+		read, late, open := counted(s)
+		if late > int64(len(w.RowsOf("all", ""))) {
+			t.Fatalf("%d rows are late, and %d lie aside", late, len(w.RowsOf("all", "")))
+		}
+		return read == 6 && open == 4
+	})
+	r.Kill()
+	// Nothing of them was committed: the ledger knows nothing of late rows.
+	for _, x := range w.check(t, nil).Rows() {
+		if x.Counts.Late != 0 {
+			t.Errorf("after the crash %d rows are late, and none lies aside", x.Counts.Late)
+		}
+	}
+	r = w.start(t, w.Process())
+	until(t, r, "rows aside", func(s engine.Status) bool {
+		r.Roll("")
+		_, late, open := counted(s)
+		return late == 2 && open == 0
+	})
+	if err := r.Stop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	asideOf(t, w, "all", 6)
+}
+
 // asideOf checks what must hold of a table at the end: each row once, in its own
 // partition or aside; nothing came into a partition that had been announced; what is
 // aside is what the ledger has as late.

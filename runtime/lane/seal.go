@@ -165,15 +165,20 @@ func (t *Tracker) Live(part int32) (c ledger.Counts, open int64) {
 		above := in.Counts(p.next.Offset, math.MaxInt64)
 		c.Add(&above)
 	}
-	var written, expanded int64
+	var written, late, expanded int64
 	for _, g := range t.groups {
 		written += g.written[part]
+		late += g.late[part]
 		expanded += g.expanded[part]
 	}
 	// While a batch is being written some of its rows are in groups and not yet
 	// counted; the equation holds at every moment all the same.
-	open = min(written, c.Written)
-	c.Written -= open
+	// A row that lies aside is late once its file is committed, not before: after a
+	// crash it would be read again.
+	written, late = min(written, c.Written), min(late, c.Late)
+	c.Written -= written
+	c.Late -= late
+	open = written + late
 	c.Expanded -= min(expanded, c.Expanded)
 	return c, open
 }

@@ -97,6 +97,7 @@ type group struct {
 	bytes    int64
 	openedAt int64   // ms, monotonic
 	written  []int64 // decoded rows, by partition
+	late     []int64 // of records that the group holds, likewise
 	expanded []int64 // what the table got for them
 	odd      []ledger.Odds
 	minutes  minutes
@@ -219,7 +220,7 @@ func (t *Tracker) Open(id connector.BucketID, tablePartition string, now int64) 
 	}
 	g := &group{begin: make([]int64, len(t.parts)), openedAt: now, bytes: math.MaxInt64,
 		odd: make([]ledger.Odds, len(t.parts)), minutes: minutes{},
-		written: make([]int64, len(t.parts)), expanded: make([]int64, len(t.parts))}
+		written: make([]int64, len(t.parts)), late: make([]int64, len(t.parts)), expanded: make([]int64, len(t.parts))}
 	for i := range g.begin {
 		g.begin[i] = -1
 	}
@@ -246,6 +247,7 @@ func (t *Tracker) Link(a, b connector.BucketID) {
 		}
 		g.odd[i].Merge(&h.odd[i])
 		g.written[i] += h.written[i]
+		g.late[i] += h.late[i]
 		g.expanded[i] += h.expanded[i]
 	}
 	g.bytes = min(g.bytes, h.bytes)
@@ -304,6 +306,7 @@ func (t *Tracker) PutRecords(id connector.BucketID, part int32, written int64, o
 	g.expanded[part] += written // but for the exceptions
 	for o := range odd.All() {
 		g.expanded[part] += o.Expanded - o.Written
+		g.late[part] += o.Late
 		g.odd[part].Add(o)
 	}
 }
@@ -315,8 +318,8 @@ func (t *Tracker) GroupMinutes(id connector.BucketID) minutes { return t.buckets
 func (t *Tracker) OpenRows() int64 {
 	var n int64
 	for _, g := range t.groups {
-		for _, w := range g.written {
-			n += w
+		for p := range g.written {
+			n += g.written[p] + g.late[p]
 		}
 	}
 	return n

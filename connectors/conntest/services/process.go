@@ -1,7 +1,6 @@
 package services
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -222,22 +219,8 @@ func (p *Process) Usage() (cpu time.Duration, rssBytes int64, err error) {
 	if p.cmd == nil {
 		return 0, 0, fmt.Errorf("measuring %s: it does not run", p.command.Name)
 	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-	if err != nil {
+	if cpu, rssBytes, err = UsageOf(p.cmd.Process.Pid); err != nil {
 		return 0, 0, fmt.Errorf("measuring %s: %w", p.command.Name, err)
 	}
-	// The name, in parentheses, may hold spaces; what follows it may not. See proc(5):
-	// fields 14, 15 are clock ticks of 10 ms, 24 is pages.
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	const utime, stime, rss = 14 - 3, 15 - 3, 24 - 3
-	if len(fields) <= rss {
-		return 0, 0, fmt.Errorf("measuring %s: /proc has %d fields", p.command.Name, len(fields))
-	}
-	var n [3]int64
-	for i, f := range []int{utime, stime, rss} {
-		if n[i], err = strconv.ParseInt(fields[f], 10, 64); err != nil {
-			return 0, 0, fmt.Errorf("measuring %s: %w", p.command.Name, err)
-		}
-	}
-	return time.Duration(n[0]+n[1]) * 10 * time.Millisecond, n[2] * int64(os.Getpagesize()), nil
+	return cpu, rssBytes, nil
 }

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -178,7 +177,7 @@ func (c *config) flink(ctx context.Context, f *services.Flink, n int) (run, erro
 		if st == "" {
 			continue
 		}
-		before, err := cpuOf(f.PID())
+		before, _, err := services.UsageOf(f.PID())
 		if err != nil {
 			return run{}, err
 		}
@@ -186,44 +185,13 @@ func (c *config) flink(ctx context.Context, f *services.Flink, n int) (run, erro
 		if _, err := f.Run(ctx, st); err != nil {
 			return run{}, err
 		}
-		after, err := cpuOf(f.PID())
+		after, _, err := services.UsageOf(f.PID())
 		if err != nil {
 			return run{}, err
 		}
 		// The INSERT is the last; what declares tables costs next to nothing.
 		r.cpu, r.wall = after-before, time.Since(began)
 	}
-	r.peak, err = peakOf(f.PID())
+	r.peak, err = services.PeakOf(f.PID())
 	return r, err
-}
-
-// cpuOf is the processor time that a process and all its threads have taken.
-func cpuOf(pid int) (time.Duration, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, fmt.Errorf("reading the processor time: %w", err)
-	}
-	// Behind the name in parentheses: state is field 3, user and system time 14, 15.
-	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	if len(fields) < 13 {
-		return 0, fmt.Errorf("reading the processor time: %q", b)
-	}
-	user, err1 := strconv.ParseInt(fields[11], 10, 64)
-	system, err2 := strconv.ParseInt(fields[12], 10, 64)
-	const tick = time.Second / 100 // USER_HZ
-	return time.Duration(user+system) * tick, errors.Join(err1, err2)
-}
-
-// peakOf is the most memory a process has had.
-func peakOf(pid int) (int64, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, fmt.Errorf("reading the memory: %w", err)
-	}
-	_, rest, ok := strings.Cut(string(b), "VmHWM:")
-	if !ok {
-		return 0, fmt.Errorf("no VmHWM in the status of process %d", pid)
-	}
-	kb, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-	return kb << 10, err
 }
