@@ -61,6 +61,9 @@ bench: ## every benchmark, with the reference implementations beside ours
 bench-kafka: build ## the server beside Apache Kafka, with Kafka's own clients; ARGS="-scenario throughput ..."
 	$(GO) run ./cmd/internal/kafkabench -millrace $(BIN) $(ARGS)
 
+bench-github: build ## the GitHub job beside the real Flink, from Kafka into HDFS (needs a JDK 17 and Maven; twenty minutes)
+	$(GO) run ./examples/github-events/bench -millrace $(BIN) $(GITHUB)
+
 bench-nexmark: build ## the Nexmark queries beside the real Flink, one core each (needs a JDK 17 and Maven; an hour)
 	$(GO) run ./examples/nexmark/bench -millrace $(BIN) $(NEXMARK)
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/millrace/millrace/connectors/blackhole"
 	"github.com/millrace/millrace/connectors/clickhouse"
@@ -37,8 +38,9 @@ type Deps struct {
 	// way to HDFS lie; nil: the system's.
 	FS vfs.FS
 	// StagingDir is where blocks on their way to ClickHouse, and rows on their way
-	// to Redis or a webhook, lie, a folder of the data directory; "": tables of these connectors
-	// can be checked and not written.
+	// to Redis or a webhook, lie, and the locks of commands that are told of partitions,
+	// a folder of the data directory; "": tables of these connectors can be checked and
+	// not written.
 	StagingDir string
 	// Pools are shared by all Parquet files being written; nil: new ones.
 	Pools *parquetfmt.Pools
@@ -68,6 +70,9 @@ func Registry(d Deps) (*connector.Registry, error) {
 		d.Stderr = os.Stderr
 	}
 	files := filesystem.New(d.FS, d.Pools, jsonfmt.Format{}, csvfmt.Format{}).With(hdfs.NewScheme(d.FS, nil))
+	if d.StagingDir != "" {
+		files.CommandsIn(filepath.Join(d.StagingDir, "commands"))
+	}
 	r, err := connector.NewRegistry(
 		logtopic.New(d.Log, Formats()...),
 		kafka.New(Formats()...),

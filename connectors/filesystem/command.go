@@ -118,8 +118,9 @@ func (e *CommandError) Retryable() bool { return !e.Final }
 // cannot be executed (126) or found (127).
 var finalCodes = map[int]bool{64: true, 78: true, 126: true, 127: true}
 
-// run runs the command for a partition, and waits for its end.
-func (c *command) run(ctx context.Context, job string, p *connector.PartitionFacts) error {
+// run runs the command for a partition, and waits for its end. lock is the path of the
+// lock that one run of it at a time holds.
+func (c *command) run(ctx context.Context, job, lock string, p *connector.PartitionFacts) error {
 	with := strings.NewReplacer("{job}", job, "{database}", p.Database, "{table}", p.Table, "{partition}", p.TablePartition, "{location}", p.Location)
 	args := make([]string, 0, len(c.words))
 	for _, w := range c.words[1:] {
@@ -131,15 +132,30 @@ func (c *command) run(ctx context.Context, job string, p *connector.PartitionFac
 	}
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
+	held, holder, err := takeLock(limited, lock)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil && limited.Err() != nil:
+		return &CommandError{Program: c.words[0], Reason: fmt.Sprintf("a run of it that a crash left behind, process group %s, has not ended after %s", holder, c.timeout)}
+	case err != nil:
+		return &CommandError{Program: c.words[0], Reason: err.Error()}
+	}
+	defer giveBack(held)
 	x := exec.CommandContext(limited, c.words[0], args...)
 	x.Env = environment(os.Environ(), job, p, string(values))
 	var out tail
 	x.Stdout, x.Stderr = &out, &out
-	// A group of its own: what the command has started ends with it.
-	x.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	x.ExtraFiles = []*os.File{held}
+	var done func()
+	x.SysProcAttr, done = childAttributes()
+	defer done()
 	x.Cancel = func() error { return syscall.Kill(-x.Process.Pid, syscall.SIGKILL) }
 	x.WaitDelay = commandGrace
-	err = x.Run()
+	if err = x.Start(); err == nil {
+		nameHolder(held, x.Process.Pid)
+		err = x.Wait()
+	}
 	if errors.Is(err, exec.ErrWaitDelay) && limited.Err() == nil {
 		// It has ended well; what it left behind still had its output open.
 		err = nil

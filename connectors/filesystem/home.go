@@ -90,6 +90,39 @@ func (s *Sink) Retract(ctx context.Context, as []connector.Artifact) error {
 	return s.fs.SyncDir(dir)
 }
 
+// Purge implements connector.HomeSink.
+func (s *Sink) Purge(ctx context.Context, as []connector.Artifact) error {
+	dir := s.fs.Join(s.dir, stagingDir, s.owner.Job.String(), voidDir)
+	names, err := s.fs.List(dir)
+	if errors.Is(err, vfs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("listing %s: %w", dir, err)
+	}
+	kept := make(map[string]bool, len(names))
+	for _, n := range names {
+		kept[n] = true
+	}
+	for _, a := range as {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p, err := decodePayload(a.Payload)
+		if err != nil {
+			return fmt.Errorf("removing what is void of %s: %w", a.Header.ID, err)
+		}
+		name := s.fs.Base(s.path(p.final))
+		if !kept[name] {
+			continue
+		}
+		if err := s.fs.Remove(s.fs.Join(dir, name)); err != nil && !errors.Is(err, vfs.ErrNotExist) {
+			return fmt.Errorf("removing what is void of %s: %w", a.Header.ID, err)
+		}
+	}
+	return nil
+}
+
 func (s *Sink) retract(p payload, dir string) error {
 	staged, fenced, final := s.path(p.staged), s.path(fencedForm(p.staged)), s.path(p.final)
 	to := s.fs.Join(dir, s.fs.Base(final))

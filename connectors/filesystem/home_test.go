@@ -78,6 +78,23 @@ func TestRetract(t *testing.T) {
 	if err != nil || len(hidden) != 3 {
 		t.Errorf("kept are %v, %v", hidden, err)
 	}
+	// Two of them are of no use any more, and one that was never kept.
+	for range 2 {
+		if err := s.Purge(ctx, []connector.Artifact{published, sealed, kept}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := decodePayload(fenced.Payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden, err = mem.List("/t/.staging/" + conntest.UUID(1).String() + "/void")
+	if want := mem.Base(p.final); err != nil || !slices.Equal(hidden, []string{want}) {
+		t.Errorf("kept are %v, %v, want %s", hidden, err, want)
+	}
+	if ok, _ := vfs.Exists(mem, kept.Location); !ok {
+		t.Error("a file that is not void was removed")
+	}
 	if err := s.Probe(ctx); err != nil {
 		t.Error(err)
 	}

@@ -60,7 +60,7 @@ func (s *Sink) RunCommand(ctx context.Context, p *connector.PartitionFacts) erro
 	if err := s.owned(); err != nil {
 		return err
 	}
-	return s.opts.command.run(ctx, s.owner.JobName, p)
+	return s.opts.command.run(ctx, s.owner.JobName, s.commandLock(), p)
 }
 
 // DescribePartition implements connector.PartitionDescriber.

@@ -21,6 +21,7 @@ type Sink struct {
 	prefix   string // of names that people see
 	linkless bool   // see place
 	release  func() error
+	locks    string // of commands
 	owner    connector.Owner
 	table    *connector.Table
 	opts     tableOptions
@@ -62,7 +63,7 @@ func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connecto
 	if err != nil {
 		return nil, err
 	}
-	s := &Sink{fs: at.fs, dir: at.dir, prefix: at.prefix, linkless: at.linkless, release: at.release, owner: o, table: t, opts: opts, durable: map[string]bool{}, fenced: map[string]uint64{}, swept: map[string]uint64{}}
+	s := &Sink{fs: at.fs, dir: at.dir, prefix: at.prefix, linkless: at.linkless, release: at.release, locks: c.locks, owner: o, table: t, opts: opts, durable: map[string]bool{}, fenced: map[string]uint64{}, swept: map[string]uint64{}}
 	err = s.bind(c)
 	if err == nil {
 		defer context.AfterFunc(ctx, s.Hurry)()

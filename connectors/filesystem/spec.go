@@ -54,6 +54,7 @@ type Connector struct {
 	formats map[string]format.Format
 	pools   *parquetfmt.Pools
 	spec    connector.Spec
+	locks   string           // of commands; "": among temporary files
 	now     func() time.Time // nil: the system's clock
 }
 

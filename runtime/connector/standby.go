@@ -60,6 +60,9 @@ type HomeSink interface {
 	// it no Publish of them has an effect, also one that is under way. It is
 	// idempotent; an artefact of which there is nothing is no error.
 	Retract(ctx context.Context, a []Artifact) error
+	// Purge removes what Retract has kept of artefacts whose rows are in others for
+	// good. It is idempotent; an artefact of which nothing was kept is no error.
+	Purge(ctx context.Context, a []Artifact) error
 }
 
 // PartitionNamer is a Writer that knows a bucket's table partition before rows are

@@ -21,8 +21,6 @@ const (
 	probeWait  = 10 * time.Second
 	// switchWait bounds how long the home that a table moves to may take to answer.
 	switchWait = 15 * time.Second
-	// clearEvery is how often void files at a home that was away are looked for.
-	clearEvery = 30 * time.Second
 )
 
 // standby is a table's second home and what is known of its first.
@@ -35,6 +33,9 @@ type standby struct {
 	since  time.Time // since when the active home fails; zero: it does not
 	why    error
 	next   time.Time // when void files are looked for again
+	// purged are the table partitions, by home, of which nothing void is left; of the
+	// goroutine that watches the homes.
+	purged [connector.Homes]map[string]bool
 }
 
 // openHomes opens a table with a standby: its active home, or, at a start where that
@@ -337,44 +338,4 @@ func (r *Run) asked(d time.Duration, f func(context.Context) error) error {
 	t := r.clock.AfterFunc(d, cancel)
 	defer t.Stop()
 	return f(ctx)
-}
-
-// clearVoid hides what is void at a home that serves again, and remembers it.
-func (r *Run) clearVoid(t *table) {
-	s := t.standby
-	now := r.clock.Now()
-	s.mu.Lock()
-	due := !now.Before(s.next)
-	if due {
-		s.next = now.Add(clearEvery)
-	}
-	s.mu.Unlock()
-	if !due {
-		return
-	}
-	for h := uint8(0); h < connector.Homes; h++ {
-		var open []*ledger.Moved
-		for _, f := range r.book.Moved(t.fact.ID) {
-			if !f.Retracted && f.To != h {
-				open = append(open, f)
-			}
-		}
-		if len(open) == 0 {
-			continue
-		}
-		if err := r.asked(probeWait, func(ctx context.Context) error { return s.sink.Clear(ctx, h, "") }); err != nil {
-			r.deps.Log.Debug("void files cannot be hidden yet", "table", t.fact.Name, "home", connector.HomeName(h), "error", err)
-			continue
-		}
-		var facts []ledger.Fact
-		for _, f := range open {
-			g := *f
-			g.Retracted = true
-			facts = append(facts, &g)
-		}
-		if err := r.book.Append(r.ctx, facts...); err != nil {
-			continue
-		}
-		r.notice("table %s: void files of %d partitions at its %s home are hidden; what they held is at the other one", t.fact.Name, len(open), connector.HomeName(h))
-	}
 }

@@ -255,6 +255,20 @@ func (s *Sink) Clear(ctx context.Context, home uint8, tablePartition string) err
 	return x.Retract(ctx, void)
 }
 
+// Purge removes what is void at a home, and out of sight, of table partitions whose
+// rows are all at their new home for good.
+func (s *Sink) Purge(ctx context.Context, home uint8, done func(tablePartition string) bool) error {
+	void := s.cfg.Book.VoidArtifacts(s.cfg.Table.ID, home, func(f *ledger.Moved) bool { return f.Retracted && done(f.TablePartition) })
+	if len(void) == 0 {
+		return nil
+	}
+	x, err := s.At(ctx, home)
+	if err != nil {
+		return err
+	}
+	return x.Purge(ctx, void)
+}
+
 // Settled implements connector.Settler.
 func (s *Sink) Settled(ctx context.Context, id connector.ArtifactID) error {
 	var errs []error

@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	declared = regexp.MustCompile("(?s)CREATE TABLE `?(\\w+)`? *(?:\\(\n?(.*?)\\) )?(?:PARTITIONED BY \\([^)]*\\) )?WITH \\('path'[^)]*\\) LIKE event_table;")
+	declared = regexp.MustCompile("CREATE TABLE `?(\\w+)`? *(?:\\(([^;]*?)\\) )?WITH \\('path'[^;)]*\\) LIKE event_table;")
 	common   = regexp.MustCompile(`(?s)CREATE TABLE event_table \((.*?)\n\)`)
 	column   = regexp.MustCompile("(?m)(?:^|,)\\s*`?(\\w+)`? +[A-Z]")
 )

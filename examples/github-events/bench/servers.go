@@ -49,7 +49,7 @@ func (s *servers) url(dir string) string { return "hdfs://" + s.hdfs.Addresses[0
 // fill writes the shipped events, as often as it takes, into a topic for each type of
 // event, one partition each; counts are the events of each topic.
 func (s *servers) fill(ctx context.Context, events int) (counts map[string]int, err error) {
-	c, err := kgo.NewClient(kgo.SeedBrokers(s.kafka.Addrs()), kgo.AllowAutoTopicCreation(), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+	c, err := kgo.NewClient(kgo.SeedBrokers(s.kafka.Addrs()), kgo.AllowAutoTopicCreation(), kgo.UnknownTopicRetries(100), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerLinger(20*time.Millisecond), kgo.ProducerBatchCompression(kgo.NoCompression()))
 	if err != nil {
 		return nil, fmt.Errorf("producing events: %w", err)

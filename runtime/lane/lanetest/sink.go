@@ -15,6 +15,7 @@ type table struct {
 	fence     map[connector.LaneID]uint64 // highest epoch opened
 	staged    map[connector.ArtifactID]*file
 	published map[connector.ArtifactID]*file
+	kept      map[connector.ArtifactID]bool // retracted and not purged
 	announced []string
 	// after are the artefacts that came into a partition that was announced.
 	after int
@@ -31,7 +32,7 @@ func (w *World) table(name string) *table {
 	defer w.mu.Unlock()
 	t := w.tables[name]
 	if t == nil {
-		t = &table{fence: map[connector.LaneID]uint64{}, staged: map[connector.ArtifactID]*file{}, published: map[connector.ArtifactID]*file{}}
+		t = &table{fence: map[connector.LaneID]uint64{}, staged: map[connector.ArtifactID]*file{}, published: map[connector.ArtifactID]*file{}, kept: map[connector.ArtifactID]bool{}}
 		w.tables[name] = t
 	}
 	return t
@@ -86,6 +87,14 @@ func (w *World) Announced(name string) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.announced)
+}
+
+// Kept is the number of artefacts that were retracted, and are not purged.
+func (w *World) Kept(name string) int {
+	t := w.table(name)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.kept)
 }
 
 // AfterAnnounced is the number of artefacts that were published into table partitions
@@ -152,8 +161,23 @@ func (s *Sink) Retract(_ context.Context, as []connector.Artifact) error {
 		s.t.mu.Lock()
 		defer s.t.mu.Unlock()
 		for _, a := range as {
+			if s.t.staged[a.Header.ID] != nil || s.t.published[a.Header.ID] != nil {
+				s.t.kept[a.Header.ID] = true
+			}
 			delete(s.t.staged, a.Header.ID)
 			delete(s.t.published, a.Header.ID)
+		}
+		return nil
+	})
+}
+
+// Purge implements connector.HomeSink.
+func (s *Sink) Purge(_ context.Context, as []connector.Artifact) error {
+	return s.op("purge", func() error {
+		s.t.mu.Lock()
+		defer s.t.mu.Unlock()
+		for _, a := range as {
+			delete(s.t.kept, a.Header.ID)
 		}
 		return nil
 	})
