@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/millrace/millrace/storage/client"
 	"github.com/millrace/millrace/storage/record"
@@ -47,16 +48,25 @@ func readSome(ctx context.Context, store *topiclog.Store, dec *record.Decoder, i
 
 // ownTopic opens one of Millrace's own topics, made at first use.
 func ownTopic(ctx context.Context, store *topiclog.Store, name string, config map[string]string) (topiclog.Topic, error) {
-	t, err := store.Topic(name)
-	if errors.Is(err, topiclog.ErrTopicNotFound) {
-		t, err = store.CreateTopic(ctx, topiclog.TopicSpec{Name: name, Partitions: 1, Config: config})
+	for {
+		t, err := store.Topic(name)
+		if errors.Is(err, topiclog.ErrTopicNotFound) {
+			t, err = store.CreateTopic(ctx, topiclog.TopicSpec{Name: name, Partitions: 1, Config: config})
+		}
+		if !errors.Is(err, topiclog.ErrTopicExists) {
+			if err != nil {
+				err = fmt.Errorf("opening topic %s: %w", name, err)
+			}
+			return t, err
+		}
+		// Another job is about to have made it.
+		select {
+		case <-time.After(topicPoll):
+		case <-ctx.Done():
+			return t, fmt.Errorf("opening topic %s: %w", name, ctx.Err())
+		}
 	}
-	if errors.Is(err, topiclog.ErrTopicExists) {
-		// Another job has just made it.
-		t, err = store.Topic(name)
-	}
-	if err != nil {
-		return t, fmt.Errorf("opening topic %s: %w", name, err)
-	}
-	return t, nil
 }
+
+// topicPoll is how often a topic that somebody else makes is looked for.
+const topicPoll = 5 * time.Millisecond

@@ -28,7 +28,9 @@ func (c *config) startServers(ctx context.Context) (*servers, error) {
 	if s.hdfs, err = services.StartHDFS(ctx, services.HDFSOptions{Dir: filepath.Join(c.dir, "hdfs")}); err != nil {
 		return nil, err
 	}
-	s.kafka, err = services.StartKafka(ctx, services.KafkaOptions{Dir: filepath.Join(c.dir, "kafka"), JVM: []string{"-Xmx512m", "-XX:+UseSerialGC"}})
+	s.kafka, err = services.StartKafka(ctx, services.KafkaOptions{Dir: filepath.Join(c.dir, "kafka"), JVM: []string{"-Xmx512m", "-XX:+UseSerialGC"},
+		// The events have their own times, which are long ago.
+		Properties: map[string]string{"log.retention.ms": "-1"}})
 	if err != nil {
 		s.close()
 		return nil, err
