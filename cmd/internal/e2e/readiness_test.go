@@ -135,3 +135,49 @@ func TestPoliciesThatAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestCommandOutlivesMillrace: Millrace is killed while what its command has started is
+// at work; the next process does not run the command beside it.
+func TestCommandOutlivesMillrace(t *testing.T) {
+	w := newWorld(t)
+	w.run("topics", "create", "clicks", "--partitions", "1").must(t, 0)
+	dir := t.TempDir()
+	// It ends by itself when the test does not end it.
+	inner := w.file("inner.sh", `echo began >>"$1/log"; n=0; while [ ! -e "$1/go" ] && [ $n -lt 1000 ]; do sleep 0.05; n=$((n+1)); done; echo ended >>"$1/log"`+"\n")
+	script := w.file("ready.sh", "sh "+inner+` "$1"; exit $?`+"\n")
+	job := w.file("job.sql", "SET 'pipeline.name' = 'told';\n"+clicksDDL+
+		"CREATE TABLE out_p (id BIGINT, k STRING) PARTITIONED BY (k) WITH ('connector' = 'filesystem', 'path' = '${OUT}/out_p', 'format' = 'parquet',\n"+
+		"  'sink.partition-commit.policy.kind' = 'success-file,custom', 'sink.partition-commit.policy.command' = 'sh "+script+" "+dir+"');\n"+
+		"INSERT INTO out_p SELECT id, k FROM clicks;\n")
+	w.produce("clicks", click(0))
+	log := func() string {
+		b, err := os.ReadFile(filepath.Join(dir, "log"))
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	p := w.start(w.runArgs(job, "--set", "BOUNDED=latest-offset")...)
+	eventuallyOf(t, p, "the command runs", func() (bool, string) { return log() == "began\n", log() })
+	p.kill()
+	p.wait()
+	success := filepath.Join(w.lake, "out_p", "k=k0", "_SUCCESS")
+	if err := os.Remove(success); err != nil {
+		t.Fatal(err)
+	}
+	p = w.start(w.runArgs(job, "--set", "BOUNDED=latest-offset")...)
+	// The step before the command.
+	eventuallyOf(t, p, "the partition is announced again", func() (bool, string) {
+		_, err := os.Stat(success)
+		return err == nil, log()
+	})
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.wait(); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, p.stderr.String())
+	}
+	if got := log(); got != "began\nended\nbegan\nended\n" {
+		t.Errorf("the command's runs left\n%s", got)
+	}
+}

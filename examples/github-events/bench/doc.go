@@ -12,7 +12,9 @@
 // What counts is events per CPU second: of the whole Millrace process from its start
 // to its end, and of the whole Flink process (both its roles are in one JVM) from the
 // statement to the end of its job. Flink's start, and a first run that warms the JVM
-// up, are not counted. Millrace gets no first run. Beside it stands what the servers
+// up, are not counted. Millrace gets no first run. What either takes for a run without an
+// event, for planning and compiling above all, is told apart, since it weighs much in
+// short runs. Beside it stands what the servers
 // took meanwhile: the broker, and NameNode and DataNode.
 //
 // After each run the tables are read back from HDFS by Millrace, whoever wrote them,

@@ -27,6 +27,8 @@ type run struct {
 type measured struct {
 	events          int
 	millrace, flink []run
+	// idle are the times of a run without an event: of starting, planning and compiling.
+	millraceIdle, flinkIdle time.Duration
 }
 
 // measure runs both in turns. Flink's first run warms it up.
@@ -70,6 +72,18 @@ func (c *config) measure(ctx context.Context, s *servers, made map[string]int, s
 		}
 		m.millrace, m.flink = append(m.millrace, ours), append(m.flink, theirs)
 	}
+	// From the end of the topics to their end.
+	sources = strings.ReplaceAll(sources, "'scan.startup.mode' = 'earliest-offset'", "'scan.startup.mode' = 'latest-offset'")
+	theirs, err := c.flink(ctx, s, f, flinkSQL(sources, job, s.url("/flink-idle")))
+	if err != nil {
+		return nil, err
+	}
+	ours, err := c.once(ctx, s, sources, withRowGroups(job, "16MB", ""), s.url("/millrace-idle"))
+	if err != nil {
+		return nil, err
+	}
+	m.millraceIdle, m.flinkIdle = ours.cpu, theirs.cpu
+	say("without events: Millrace %.2f CPU s, Flink %.2f", ours.cpu.Seconds(), theirs.cpu.Seconds())
 	return m, nil
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // report prints the table: medians, lowest to highest.
@@ -22,6 +23,8 @@ func (m *measured) report(say func(string, ...any)) {
 		{"peak MiB", "%.0f", func(r run) float64 { return float64(r.peak) / (1 << 20) }, false},
 	}
 	say("")
+	ours, theirs := medianOf(m.millrace, rate), medianOf(m.flink, rate)
+	beyond := func(s spread, idle time.Duration) float64 { return 1 / (1/s.middle - idle.Seconds()/float64(m.events)) }
 	say("| | Millrace | Flink | ratio |")
 	say("|---|---|---|---|")
 	for _, row := range rows {
@@ -32,6 +35,8 @@ func (m *measured) report(say func(string, ...any)) {
 		}
 		say("| %s | %s | %s | %.1fx |", row.what, ours.text(row.format), theirs.text(row.format), ratio)
 	}
+	x, y := beyond(ours, m.millraceIdle), beyond(theirs, m.flinkIdle)
+	say("| events per CPU s beyond a run without events | %.0f | %.0f | %.1fx |", x, y, x/y)
 }
 
 // spread is a figure over several runs.
