@@ -24,7 +24,7 @@ func main() {
 	flag.StringVar(&c.dir, "dir", "", "where servers and data lie (default: a temporary directory)")
 	flag.StringVar(&c.out, "out", "", "append the table to this file as well")
 	flag.StringVar(&c.cpu, "cpu", "0", "the core that each runs on, as taskset takes it; empty: any")
-	flag.IntVar(&c.events, "events", 500_000, "events in all topics together, 2.6 kB each")
+	flag.IntVar(&c.events, "events", 500_000, "events in all topics together, 3 kB each")
 	flag.IntVar(&c.runs, "runs", 3, "runs that count")
 	flag.IntVar(&c.heapMiB, "heap", 2048, "Flink's heap in MiB")
 	flag.Parse()
