@@ -19,8 +19,10 @@ package kafkaproto
 //     open and has the partition (transaction.go has the codes); from 12 the request
 //     adds its partitions to the transaction itself (KIP-890), and a producer that
 //     the partition does not know must begin with sequence 0.
-//   - The bytes go to the log as they are. What the header claims is checked
-//     against the records (count, offsets, largest timestamp, checksum) first.
+//   - What the header claims is checked against the records (count, offsets,
+//     checksum), and the largest timestamp is put right, as Kafka does: librdkafka
+//     says 0 of records without times. Else the bytes go to the log as they are.
+//   - A record without a time, -1, is within all bounds for timestamps.
 
 import (
 	"context"
@@ -227,7 +229,7 @@ func (c *call) checkProduced(req *produceRequest, topic *topiclog.Target, p *pro
 	if err := b.CheckProduced(); err != nil {
 		return refuse(codeOf(err), err)
 	}
-	if err := record.CheckRecords(b, dec); err != nil {
+	if err := record.CorrectRecords(&b, dec); err != nil {
 		return refuse(codeOf(err), err)
 	}
 	if p.bad, err = checkTimes(b, dec, &topic.Settings, now); err != nil {
@@ -257,6 +259,8 @@ func checkTimes(b record.Batch, dec *record.Decoder, s *topiclog.Settings, now t
 	var refused error
 	bad, err = recordsThat(b, dec, func(rec *record.Record) bool {
 		switch ahead := rec.Timestamp - ms; {
+		case rec.Timestamp == record.NoTimestamp:
+			return false
 		case ahead > s.MaxAfterMillis:
 			refused = fmt.Errorf("timestamp %d is %d ms in the future, message.timestamp.after.max.ms is %d", rec.Timestamp, ahead, s.MaxAfterMillis)
 		case s.MaxBeforeMillis != math.MaxInt64 && -ahead > s.MaxBeforeMillis:

@@ -96,26 +96,48 @@ func (h *Header) CheckProduced() error {
 // lookups rely. Call it on what a producer hands in. Errors wrap ErrInvalid,
 // ErrCorrupt, ErrTooLarge or ErrCodec.
 func CheckRecords(b Batch, d *Decoder) error {
-	it, err := d.Records(b)
+	maxTime, err := unpack(b, d)
 	if err != nil {
-		return err
-	}
-	var r Record
-	next, maxTime := b.BaseOffset, NoTimestamp
-	for it.Next(&r) {
-		if r.Offset != next {
-			return fmt.Errorf("%w: record %d has offset delta %d", ErrInvalid, next-b.BaseOffset, r.Offset-b.BaseOffset)
-		}
-		if next == b.BaseOffset || r.Timestamp > maxTime {
-			maxTime = r.Timestamp
-		}
-		next++
-	}
-	if err := it.Err(); err != nil {
 		return err
 	}
 	if maxTime != b.MaxTimestamp {
 		return fmt.Errorf("%w: largest timestamp is %d, the header says %d", ErrInvalid, maxTime, b.MaxTimestamp)
 	}
 	return nil
+}
+
+// CorrectRecords is CheckRecords, but puts the header's largest timestamp right, in
+// place, where that is wrong: some producers leave 0 there when no record has a time.
+// It rewrites the checksum, which must have been verified before.
+func CorrectRecords(b *Batch, d *Decoder) error {
+	maxTime, err := unpack(*b, d)
+	if err != nil || maxTime == b.MaxTimestamp {
+		return err
+	}
+	b.MaxTimestamp = maxTime
+	binary.BigEndian.PutUint64(b.Raw[posMaxTime:], uint64(maxTime))
+	b.CRC = Checksum(b.Raw[posAttributes:])
+	binary.BigEndian.PutUint32(b.Raw[posCRC:], b.CRC)
+	return nil
+}
+
+// unpack reads all records of a batch, whose number and offsets must be those of the
+// header, and returns their largest timestamp.
+func unpack(b Batch, d *Decoder) (largest int64, err error) {
+	it, err := d.Records(b)
+	if err != nil {
+		return 0, err
+	}
+	var r Record
+	next, maxTime := b.BaseOffset, NoTimestamp
+	for it.Next(&r) {
+		if r.Offset != next {
+			return 0, fmt.Errorf("%w: record %d has offset delta %d", ErrInvalid, next-b.BaseOffset, r.Offset-b.BaseOffset)
+		}
+		if next == b.BaseOffset || r.Timestamp > maxTime {
+			maxTime = r.Timestamp
+		}
+		next++
+	}
+	return maxTime, it.Err()
 }

@@ -212,6 +212,13 @@ func TestProducedRules(t *testing.T) {
 	if err := CheckRecords(b, new(Decoder)); !errors.Is(err, ErrInvalid) {
 		t.Errorf("wrong largest timestamp: %v", err)
 	}
+	want, _, _ := Split(good())
+	if err := CorrectRecords(&b, new(Decoder)); err != nil || b.MaxTimestamp != want.MaxTimestamp {
+		t.Errorf("putting it right: %v, %d, want %d", err, b.MaxTimestamp, want.MaxTimestamp)
+	}
+	if again, _, err := Split(raw); err != nil || again.Header != b.Header || !bytes.Equal(raw, good()) {
+		t.Errorf("the batch is not as it should have been: %v", err)
+	}
 }
 
 func TestHeaderErrors(t *testing.T) {
