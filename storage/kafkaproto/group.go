@@ -386,11 +386,14 @@ func (gs *groups) mayCommit(version int16, name, id string, instance *string, ge
 		return cg.checkCommit(id, generation)
 	}
 	g := gs.byName[name]
-	if generation < 0 && id == "" && instance == nil {
-		if g != nil && len(g.members) > 0 {
-			return nil, codeUnknownMemberID
-		}
+	empty := g == nil || len(g.members) == 0
+	switch {
+	case generation < 0 && empty:
+		// Consumers of the newer protocol give themselves an id, also those that join
+		// no group.
 		return nil, codeNone
+	case generation < 0 && id == "" && instance == nil:
+		return nil, codeUnknownMemberID
 	}
 	_, m, code := gs.find(name, id, instance, generation)
 	if code == codeNone {
