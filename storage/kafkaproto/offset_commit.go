@@ -3,7 +3,8 @@ package kafkaproto
 // OffsetCommit (8), versions 2 to 10: stores a group's positions, durably.
 //
 //   - A group's members commit in their generation (errors 22, 25, 27, 82); with
-//     generation -1 anybody may while there are no members. The group of a job has one, the job, and takes no commits.
+//     generation -1 anybody may while there are no members. The group of a job has
+//     one, the job, and takes no commits.
 //   - 6 adds the leader epoch, 7 static members, 8 is flexible. Members of
 //     the newer protocol commit from 9 on, at their epoch (error 113). 10 names
 //     topics by id. The retention time
