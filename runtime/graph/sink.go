@@ -15,6 +15,9 @@ type Sink struct {
 	// Overwrite is INSERT OVERWRITE: what the job gives a table partition replaces
 	// what is there, when all input has ended. Inputs are behind exchanges.
 	Overwrite bool
+	// Replace: the results replace table partitions whole also where the connector
+	// does so on request alone, since they come again.
+	Replace bool
 	// Static are, where PARTITION (...) fixes every partition column, rows of the
 	// table with these values, NULL elsewhere: these partitions are replaced also
 	// when nothing comes for them.
@@ -42,6 +45,9 @@ func (s *Sink) ReplaceMode() connector.ReplaceMode {
 		return connector.ReplaceNever
 	}
 	mode, _ := c.ReplaceMode(s.Table)
+	if s.Replace && mode == connector.ReplaceOnRequest {
+		return connector.ReplaceResults
+	}
 	return mode
 }
 

@@ -47,11 +47,17 @@ type WideMerge struct {
 	Columns  []WideColumn
 	Coverage bool
 	Late     LateRows
+	// Correct is above zero where windows go out whole when they are over, and again
+	// with the rows that come late, at most once in so many ms of the clock.
+	Correct int64
 }
 
 func (*WideMerge) op() {}
 
 func (v *validator) wide(op *WideMerge) error {
+	if op.Correct < 0 || op.Correct > 0 && op.Lateness <= 0 {
+		return v.fault("corrections every %d ms of windows that take rows for %d ms after their end", op.Correct, op.Lateness)
+	}
 	labels := map[string]bool{}
 	for i := range op.Branches {
 		b := &op.Branches[i]

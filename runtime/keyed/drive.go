@@ -28,6 +28,9 @@ func (r *Stages) drive() {
 		switch e := e.(type) {
 		case *acknowledgement:
 			r.acks[e.task.number] = e
+			for node, ws := range e.pending {
+				r.corrections.hear(node, ws, r.millis())
+			}
 			var ids []connector.ArtifactID
 			at := r.now().UnixMilli()
 			for _, a := range e.sealed {
@@ -45,7 +48,8 @@ func (r *Stages) drive() {
 			}
 			r.step(e)
 		case checkpoint.Tick:
-			if r.opts.CheckpointInterval > 0 && r.gate.Quiet() && !r.stirred.Load() && r.Completed() == r.injected.Load() {
+			if r.opts.CheckpointInterval > 0 && r.gate.Quiet() && !r.stirred.Load() && r.Completed() == r.injected.Load() &&
+				!r.corrections.due(e.NowMillis) {
 				r.wake(e.NowMillis + r.opts.CheckpointInterval.Milliseconds())
 				continue
 			}
@@ -78,6 +82,7 @@ func (r *Stages) do(a checkpoint.Action) {
 		clear(r.acks)
 		r.injected.Store(a.N)
 		r.stirred.Store(false)
+		r.corrections.decide(r.millis())
 		r.cursors = r.gate.Barrier(a.N)
 	case checkpoint.Write:
 		m, files := r.manifest(a)

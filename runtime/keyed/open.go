@@ -45,7 +45,7 @@ func (f *Factory) OpenStages(ctx context.Context, job *graph.Job, env engine.Key
 		tables: map[connector.UUID]*tableState{}, writers: map[connector.UUID]uint32{}, done: make(chan struct{}), changed: make(chan struct{}),
 		events: newMailbox[any](), scribe: newMailbox[func(context.Context) error](),
 		acks: map[int]*acknowledgement{}, known: map[connector.ArtifactID]sealedArtifact{}, totals: map[connector.UUID]*emitted{},
-		floors: map[uint64]uint64{}}
+		floors: map[uint64]uint64{}, corrections: newCorrections(job)}
 	r.zone = types.UTC()
 	if job.Zone != nil {
 		if r.zone, err = types.LoadZone(job.Zone.String()); err != nil {

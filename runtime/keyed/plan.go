@@ -210,7 +210,9 @@ func (p *plan) finish(s *stagePlan) error {
 		case *graph.SessionAssign:
 			s.lateness = max(s.lateness, op.HoldMillis())
 		case *graph.WideMerge:
-			s.lateness = max(s.lateness, op.Lateness)
+			if op.Correct == 0 { // else its windows go out when they are over
+				s.lateness = max(s.lateness, op.Lateness)
+			}
 		case *graph.Join:
 			s.lateness = max(s.lateness, op.HoldMillis())
 			if op.Streams() && op.Late.Table >= 0 && op.Late.Policy == graph.DeadLetter {

@@ -62,6 +62,11 @@ func (s memReplacer) Replace(_ context.Context, rs []connector.Replacement) []er
 				delete(t.staged, id)
 			}
 			t.versions[x.TablePartition] = x.Version
+			n := 0
+			for _, r := range rows {
+				n += len(r)
+			}
+			t.contents[x.TablePartition] = append(t.contents[x.TablePartition], n)
 			t.replaced = append(t.replaced, fmt.Sprintf("%s v%d", x.TablePartition, x.Version&0xffffffff))
 			return nil
 		})

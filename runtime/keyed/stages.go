@@ -74,6 +74,8 @@ type Stages struct {
 	// stirred: a task has emitted by the clock since the last barrier.
 	stirred atomic.Bool
 
+	corrections *corrections
+
 	// The driver's.
 	coord   *checkpoint.Coordinator
 	acks    map[int]*acknowledgement
@@ -166,6 +168,11 @@ func (r *Stages) fail(err error) {
 // start runs everything.
 func (r *Stages) start() {
 	r.began = r.now()
+	for _, t := range r.tasks {
+		for node, ws := range t.pending() {
+			r.corrections.hear(node, ws, 0)
+		}
+	}
 	r.gate.Start()
 	for _, t := range r.tasks {
 		r.group.Add(1)

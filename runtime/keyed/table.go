@@ -264,9 +264,10 @@ func (t *tableState) closing(m *checkpoint.Manifest) []ledger.Fact {
 			mine = append(mine, a)
 		}
 	}
+	// A manifest may be recorded again, after a restart, or carry what is visible.
 	pending := slices.DeleteFunc(slices.Clone(mine), func(a connector.Artifact) bool {
 		e, ok := t.r.env.Book.Intent(a.Header.ID)
-		return t.overwrite && ok && e.Result == ledger.Committed
+		return ok && e.Result == ledger.Committed
 	})
 	facts := t.reopen(pending)
 	for _, tp := range t.statics {

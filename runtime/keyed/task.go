@@ -37,6 +37,10 @@ type task struct {
 	aging   []operator.Aging
 	clocked taskClock
 	spill   *spill.Store // nil: there is no place on disk
+	// corrected are the operators whose windows go out at barriers; unended: the input
+	// has ended, and windows of theirs have yet to go out again.
+	corrected []correctedOp
+	unended   bool
 
 	next      uint64 // number of the manifest that what is sealed now goes into
 	watermark int64
@@ -66,6 +70,8 @@ type acknowledgement struct {
 	sealed    []connector.Artifact
 	dead      []checkpoint.DeadResult
 	counts    map[connector.UUID]*emitted
+	// pending are the windows with late rows, by operator.
+	pending map[graph.NodeID][]operator.Pending
 }
 
 // run is the task's goroutine.
@@ -86,7 +92,7 @@ func (t *task) run(ctx context.Context) (err error) {
 		return err
 	}
 	if t.watermark == batch.MaxWatermark {
-		t.r.post(checkpoint.Ended{Task: t.number})
+		t.end()
 	}
 	t.clocked.restored()
 	defer t.clocked.stop()
@@ -289,10 +295,21 @@ func (t *task) advance(time int64) error {
 	if err := t.forward(exchange.Message{Kind: exchange.Watermark, Time: t.outTime()}); err != nil {
 		return err
 	}
+	t.stirBarrier()
 	if time == batch.MaxWatermark {
-		t.r.post(checkpoint.Ended{Task: t.number})
+		t.end()
 	}
 	return nil
+}
+
+// end says that the input has ended. While windows have to go out again it has not:
+// which of them is decided with one barrier, and done with the next.
+func (t *task) end() {
+	if t.unended = len(t.pending()) > 0; t.unended {
+		t.r.post(checkpoint.Trigger{})
+		return
+	}
+	t.r.post(checkpoint.Ended{Task: t.number})
 }
 
 // outTime is the watermark of what the stage emits: a window's results come when
@@ -326,6 +343,9 @@ func (t *task) forward(m exchange.Message) error {
 
 // barrier saves everything at checkpoint n.
 func (t *task) barrier(n uint64) error {
+	if err := t.correct(); err != nil {
+		return err
+	}
 	// What follows the barrier waits in the next stage while this one seals.
 	if err := t.forward(exchange.Message{Kind: exchange.Barrier, Checkpoint: n}); err != nil {
 		return err
@@ -372,9 +392,13 @@ func (t *task) barrier(n uint64) error {
 	} else {
 		a.blob = state.AppendSections(nil, sections)
 	}
+	a.pending = t.pending()
 	t.measure()
 	t.next, t.dead, t.deadBytes, t.asked = n+1, nil, 0, false
 	t.counts = map[connector.UUID]*emitted{}
 	t.r.acknowledge(a)
+	if t.unended {
+		t.end()
+	}
 	return nil
 }

@@ -116,6 +116,9 @@ func (t *task) addState(id graph.NodeID, k operator.Keyed) {
 	}
 	t.order = append(t.order, id)
 	t.clocked.add(id, t.r.job.Nodes[id].Op, k)
+	if c, ok := k.(operator.Corrected); ok && t.r.corrections.every[id] > 0 {
+		t.corrected = append(t.corrected, correctedOp{id, c})
+	}
 	if a, ok := k.(operator.Aging); ok && hasTTL(t.r.job.Nodes[id].Op) {
 		t.aging = append(t.aging, a)
 	}

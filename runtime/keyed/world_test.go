@@ -37,6 +37,7 @@ type memTable struct {
 	// Of a table that is replaced: its partitions' versions, and what was done.
 	versions map[string]uint64
 	replaced []string
+	contents map[string][]int // the rows of each replacement, by partition
 }
 
 func newWorld() *world {
@@ -46,7 +47,7 @@ func newWorld() *world {
 func (w *world) table(name string) *memTable {
 	if w.tables[name] == nil {
 		w.tables[name] = &memTable{fence: map[uint32]uint64{}, staged: map[connector.ArtifactID][]string{},
-			published: map[connector.ArtifactID][]string{}, parts: map[connector.ArtifactID]string{}, versions: map[string]uint64{}}
+			published: map[connector.ArtifactID][]string{}, parts: map[connector.ArtifactID]string{}, versions: map[string]uint64{}, contents: map[string][]int{}}
 	}
 	return w.tables[name]
 }

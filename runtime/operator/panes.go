@@ -29,6 +29,8 @@ func (e *FiredError) Error() string {
 type panes struct {
 	window   graph.Window
 	lateness int64
+	// held: windows stay when their lateness has passed, until they are let go.
+	held     bool
 	fired    int64
 	keyTypes []types.Type
 	open     []*pane // by end
@@ -43,6 +45,7 @@ type pane struct {
 	Span
 	*aggTable
 	shown *shownRows // where rows go out more than once
+	dirty bool       // rows have come since all its rows went out
 }
 
 type paneRows struct {
@@ -241,7 +244,10 @@ func (p *panes) restored() {
 }
 
 func (p *panes) load(r *state.Reader, groups state.Range, to, branches []int) error {
-	p.fired = max(p.fired, r.Varint())
+	fired := max(p.fired, r.Varint())
+	if p.fired = fired; p.held {
+		p.fired = batch.NoWatermark
+	}
 	for range r.Count() {
 		s := Span{Start: r.Varint(), End: r.Varint(), EndTime: r.Varint()}
 		if err := r.Err(); err != nil {
@@ -263,6 +269,7 @@ func (p *panes) load(r *state.Reader, groups state.Range, to, branches []int) er
 	if r.Rest() > 0 {
 		return state.ErrCorrupt
 	}
+	p.fired = fired
 	p.restored()
 	return r.Err()
 }

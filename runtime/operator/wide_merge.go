@@ -22,6 +22,7 @@ type WideMerge struct {
 	branches []wideBranch
 	columns  []wideColumn
 	panes    *panes
+	barrier  int64 // of a table whose windows are corrected: the watermark at the last barrier
 	cols     []*batch.Vec
 	slots    []int32
 	groups   []int32
@@ -92,6 +93,7 @@ func NewWideMerge(op *graph.WideMerge, in []*batch.Schema, out *batch.Schema) (*
 		}
 		return newAggTable(keyTypes, accs, len(w.branches))
 	})
+	w.panes.held, w.barrier = op.Correct > 0, batch.NoWatermark
 	return w, nil
 }
 
@@ -202,17 +204,29 @@ func (w *WideMerge) Fold(ctx *expr.Context, in *KeyedRows, out *Results) error {
 			reached.Set(int(w.slots[row]))
 		}
 		b.aggs.update(x.p.accs[b.from:b.from+len(b.aggs.calls)], w.slots, x.sel)
+		x.p.dirty = true
 	}
 	return nil
 }
 
 // Advance implements Keyed.
 func (w *WideMerge) Advance(_ *expr.Context, time int64, out *Results) error {
+	if w.op.Correct > 0 {
+		w.panes.fired = max(w.panes.fired, time)
+		return nil // its windows go out at barriers
+	}
 	for _, p := range w.panes.due(time) {
-		for from := 0; from < p.keys.Len(); from += emitRows {
-			if err := w.emit(p, from, min(from+emitRows, p.keys.Len()), out); err != nil {
-				return err
-			}
+		if err := w.emitAll(p, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *WideMerge) emitAll(p *pane, out *Results) error {
+	for from := 0; from < p.keys.Len(); from += emitRows {
+		if err := w.emit(p, from, min(from+emitRows, p.keys.Len()), out); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -275,7 +289,11 @@ func (w *WideMerge) texts() (accs, branches []string) {
 // Save implements Keyed.
 func (w *WideMerge) Save() []byte {
 	accs, branches := w.texts()
-	return w.panes.save(appendTexts(appendTexts(nil, accs), branches))
+	dst := appendTexts(appendTexts(nil, accs), branches)
+	if w.op.Correct > 0 {
+		dst = w.appendDirty(dst)
+	}
+	return w.panes.save(dst)
 }
 
 // Load implements Keyed.
@@ -287,14 +305,28 @@ func (w *WideMerge) Load(payload []byte, groups state.Range) error {
 	if err := r.Err(); err != nil {
 		return err
 	}
-	return w.panes.load(r, groups, to, branches)
+	if w.op.Correct == 0 {
+		return w.panes.load(r, groups, to, branches)
+	}
+	dirty := readDirty(r)
+	if err := w.panes.load(r, groups, to, branches); err != nil {
+		return err
+	}
+	w.mark(dirty)
+	return nil
 }
 
 // Kind implements Keyed.
 func (*WideMerge) Kind() string { return "WideMerge" }
 
-// Fingerprint implements Keyed.
-func (w *WideMerge) Fingerprint() uint64 { return w.panes.fingerprint() }
+// Fingerprint implements Keyed. What has gone out already is another state than
+// what goes out once.
+func (w *WideMerge) Fingerprint() uint64 {
+	if w.op.Correct > 0 {
+		return state.Fingerprint(w.panes.keyTypes, fmt.Sprintf("corrected %d", w.panes.fingerprint()))
+	}
+	return w.panes.fingerprint()
+}
 
 // Bytes implements Keyed.
 func (w *WideMerge) Bytes() int64 { return w.panes.bytes() }
