@@ -349,8 +349,10 @@ func (b *Builder) afterOptions(t *Table) {
 		b.Diags.Errorf(diag.CodeBadPartition, t.Span, "connector %q has no table partitions", t.Spec.Name).
 			WithHelp("leave PARTITIONED BY out")
 	}
-	if t.Wide == nil && t.Runtime.Has(coverageKey) {
-		b.Diags.Errorf(diag.CodeBadOption, t.Option(coverageKey).Key.Span(), "option %q belongs to wide tables", coverageKey)
+	for _, key := range []string{coverageKey, CorrectionKey} {
+		if t.Wide == nil && t.Runtime.Has(key) {
+			b.Diags.Errorf(diag.CodeBadOption, t.Option(key).Key.Span(), "option %q belongs to wide tables", key)
+		}
 	}
 }
 

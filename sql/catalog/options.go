@@ -19,6 +19,8 @@ func RuntimeOptions() []connector.Option {
 			Doc: "What becomes of late rows: dead-letter, drop, or the name of a table. Unset: the job's setting, dead-letter."},
 		{Key: coverageKey, Type: connector.OptString,
 			Doc: "Name of an ARRAY<STRING> column that lists the branches that reached a row of a wide table."},
+		{Key: CorrectionKey, Type: connector.OptDuration,
+			Doc: "Of a wide table whose partitions are replaced: each is published when its window is over, and again with the rows that came late, at most this often. Unset: once, when ALLOWED LATENESS has passed."},
 		{Key: "scan.watermark.idle-timeout", Type: connector.OptDuration,
 			Doc: "After how long a partition at the end of its log no longer holds windows back. Unset: 'table.exec.source.idle-timeout'."},
 	}
@@ -34,8 +36,7 @@ func runtimeKeys() []string {
 
 // laterOptions are options of the documented surface that do not work yet.
 var laterOptions = map[string]bool{
-	"wide.offline-timeout":     true,
-	"wide.correction-interval": true,
+	"wide.offline-timeout": true,
 }
 
 // resolveOptions checks the options of a table and fills in Connector, Spec,
@@ -255,6 +256,9 @@ func (t *Table) SecretKeys() []string {
 }
 
 const coverageKey = "wide.coverage-column"
+
+// CorrectionKey is how often windows of a wide table are published again.
+const CorrectionKey = "wide.correction-interval"
 
 const lateRowsKey = "window.late-rows"
 

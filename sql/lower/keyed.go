@@ -150,6 +150,9 @@ var wideRules = map[plan.Rule]graph.Rule{
 
 func (l *lowerer) wide(n *plan.Wide) (*lowered, error) {
 	op := &graph.WideMerge{Window: l.window(n.Window), Lateness: n.Lateness, Coverage: n.Coverage, Late: l.late(n.Table)}
+	if !l.o.Batch && l.o.SinkInstead == nil {
+		op.Correct = n.Correct // else all rows are there when it goes out, or it is only shown
+	}
 	var inputs []graph.NodeID
 	lows := make([]*lowered, len(n.Branches))
 	for i := range n.Branches {

@@ -6,6 +6,7 @@ import (
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/types"
+	"github.com/millrace/millrace/sql/catalog"
 	"github.com/millrace/millrace/sql/plan"
 )
 
@@ -39,7 +40,8 @@ func (l *lowerer) addToSink(ins *plan.Insert, in *lowered) {
 
 func (l *lowerer) sinkOf(ins *plan.Insert) *graph.Sink {
 	t := ins.Table
-	op := &graph.Sink{Table: t.SinkTable(l.zone.Location()), Overwrite: ins.Overwrite && l.o.SinkInstead == nil}
+	op := &graph.Sink{Table: t.SinkTable(l.zone.Location()), Overwrite: ins.Overwrite && l.o.SinkInstead == nil,
+		Replace: t.Runtime.Has(catalog.CorrectionKey)}
 	op.Connector, _ = t.Connector.(connector.SinkConnector)
 	if l.o.SinkInstead != nil {
 		op.Connector = l.o.SinkInstead

@@ -162,6 +162,7 @@ func (w *wideBinder) table(shell *catalog.Table, n *Wide, build *catalog.Builder
 	}
 	b.checkDeterministicWide(w, shell, p)
 	n.Table = shell
+	n.Correct = w.correctionInterval(shell)
 	ins := &Insert{Input: keepIdentity(p), Table: shell, Span: w.s.Name.Span()}
 	if shell.Spec != nil && !shell.Spec.Sink {
 		w.fail(diag.CodeNotASink, w.s.Name.Span(), "connector %q cannot be written", shell.Spec.Name)

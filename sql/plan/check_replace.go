@@ -8,6 +8,7 @@ import (
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/expr"
 	rt "github.com/millrace/millrace/runtime/types"
+	"github.com/millrace/millrace/sql/catalog"
 	"github.com/millrace/millrace/sql/diag"
 )
 
@@ -19,7 +20,16 @@ func (b *Binder) checkReplaced(ins *Insert) {
 	if ins.Overwrite || b.Batch {
 		return
 	}
-	if mode, _ := replaceMode(t, b.location()); mode != connector.ReplaceResults {
+	mode, why := replaceMode(t, b.location())
+	if o := t.Option(catalog.CorrectionKey); o != nil && mode == connector.ReplaceNever {
+		d := b.errorf(diag.CodeNotReplaceable, o.Key.Span(), "'%s' publishes whole windows again, and table %q takes new rows alone", catalog.CorrectionKey, t.Name)
+		if why != "" {
+			d.WithHelp("%s", why)
+		}
+		d.WithHelp("without it each window is written once, when ALLOWED LATENESS has passed").
+			WithHelp("tables of connector hive, filesystem (local) and clickhouse with 'sink.commit-method' = 'replace' replace table partitions")
+		return
+	} else if o == nil && mode != connector.ReplaceResults {
 		return
 	}
 	const help = "GROUP BY window_start, window_end and the keys, and partition the table by an expression over window_start"
@@ -182,4 +192,21 @@ func windowsFrom(w *Window, step int64, s *batch.Schema) *batch.Batch {
 		}
 	}
 	return b
+}
+
+// correctionInterval is 'wide.correction-interval' in ms, 0 where windows go out once.
+func (w *wideBinder) correctionInterval(t *catalog.Table) int64 {
+	o := t.Option(catalog.CorrectionKey)
+	if o == nil {
+		return 0
+	}
+	every := t.Runtime.Duration(catalog.CorrectionKey).Milliseconds()
+	switch {
+	case every <= 0:
+		w.fail(diag.CodeBadOption, o.Value.Span(), "'%s' must be above zero", catalog.CorrectionKey)
+	case w.lateness == 0:
+		w.fail(diag.CodeBadOption, o.Key.Span(), "'%s' needs ALLOWED LATENESS: without it no row comes for a window that is over", catalog.CorrectionKey).
+			WithHelp("WINDOW TUMBLE(...) ALLOWED LATENESS INTERVAL '10' MINUTE")
+	}
+	return every
 }

@@ -208,6 +208,9 @@ func describeWide(n *Wide) []string {
 	if n.Lateness > 0 {
 		d = append(d, "lateness="+millis(n.Lateness))
 	}
+	if n.Correct > 0 {
+		d = append(d, "corrected every "+millis(n.Correct))
+	}
 	var keys, values []string
 	for _, c := range n.Cols[:len(n.Branches[0].Keys)] {
 		keys = append(keys, c.Name)

@@ -199,6 +199,9 @@ type Wide struct {
 	Values   []WideValue
 	Window   *Window
 	Lateness int64 // ms
+	// Correct is the least time, in ms, between two corrections of a window that has
+	// gone out; 0: windows go out once.
+	Correct  int64
 	Coverage bool
 	Cols     []Column
 	Path     string
