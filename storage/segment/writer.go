@@ -99,9 +99,8 @@ func Create(fsys vfs.FS, path string, o Options) (*Writer, error) {
 	}
 	w := newWriter(fsys, path, f, o)
 	if o.Kind == Mixed {
-		// Room for what triggers a write and some batches more. Memory of this
-		// size begins at a page, as vfs.DirectAlign asks.
-		w.buf = make([]byte, 0, flushBytes+flushBytes/2)
+		// Room for what triggers a write and some batches more.
+		w.buf = vfs.NewBuffer(flushBytes + flushBytes/2)[:0]
 	}
 	w.buf = append(w.buf, make([]byte, dataStart)...)
 	w.opts.Meta.encode(w.buf)

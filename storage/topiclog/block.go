@@ -3,6 +3,8 @@ package topiclog
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/millrace/millrace/storage/vfs"
 )
 
 // blockBytes is the usual size of a block, ownBlockBytes that of one for own
@@ -40,7 +42,7 @@ func (p *blockPool) take(size int) *block {
 		}
 		size = p.size
 	}
-	b := &block{buf: make([]byte, size), pool: p}
+	b := &block{buf: vfs.NewBuffer(size), pool: p}
 	b.refs.Store(1)
 	return b
 }

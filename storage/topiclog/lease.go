@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace/millrace/storage/segment"
+	"github.com/millrace/millrace/storage/vfs"
 )
 
 // Lease is what Fetch returns: raw record batches that stay valid until
@@ -99,7 +100,7 @@ func (p *bufferPool) take(n int) *readBuffer {
 			return b
 		}
 	}
-	return &readBuffer{b: make([]byte, size), pool: p}
+	return &readBuffer{b: vfs.NewBuffer(size), pool: p}
 }
 
 func (p *bufferPool) put(r *readBuffer) {

@@ -24,3 +24,5 @@ func fdatasync(f *os.File) error { return f.Sync() }
 func preadDontCache(*os.File, []byte, int64) (int, error) { return 0, ErrNotSupported }
 
 func pwriteDontCache(*os.File, []byte, int64) (int, error) { return 0, ErrNotSupported }
+
+func useHugePages([]byte) {}
