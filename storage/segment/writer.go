@@ -15,6 +15,10 @@ const DefaultExtentBytes = 64 << 10
 // flushBytes is how much a mixed writer collects before it writes.
 const flushBytes = 1 << 20
 
+// MixedBuffer is the size of a mixed writer's memory, in bytes: room for what triggers
+// a write and some batches more.
+const MixedBuffer = flushBytes + flushBytes/2
+
 // Options say what is written. Meta.ID must never have been used before.
 type Options struct {
 	Meta
@@ -24,6 +28,12 @@ type Options struct {
 	// Extents is about how many there will be, if that is known: their index gets its
 	// memory at once.
 	Extents int
+	// Buffer is memory for collecting writes, MixedBuffer bytes from vfs.NewBuffer, for
+	// one Writer after another; nil: a mixed segment's Writer has its own.
+	Buffer []byte
+	// Trusted says that the batches come from memory where they were verified: their
+	// checksums are not computed again. Readers do, always.
+	Trusted bool
 }
 
 // Validate names the field that is wrong.
@@ -99,8 +109,10 @@ func Create(fsys vfs.FS, path string, o Options) (*Writer, error) {
 	}
 	w := newWriter(fsys, path, f, o)
 	if o.Kind == Mixed {
-		// Room for what triggers a write and some batches more.
-		w.buf = vfs.NewBuffer(flushBytes + flushBytes/2)[:0]
+		if o.Buffer == nil {
+			o.Buffer = make([]byte, MixedBuffer) // at a page, as vfs.DirectAlign asks
+		}
+		w.buf = o.Buffer[:0]
 	}
 	w.buf = append(w.buf, make([]byte, dataStart)...)
 	w.opts.Meta.encode(w.buf)
@@ -135,7 +147,7 @@ func (w *Writer) abandon(err error) error {
 // keeps readers below what it committed.
 //
 // The bytes are copied. Batches that do not parse or do not match their
-// checksum are refused and nothing is written.
+// checksum, unless they are trusted, are refused and nothing is written.
 func (w *Writer) Append(partition uint64, batches []byte, appendTimeMs int64) (Range, error) {
 	r := Range{From: w.pos, To: w.pos}
 	if err := w.usable(); err != nil {
@@ -221,7 +233,8 @@ func (w *Writer) appended(r *Range) error {
 	return nil
 }
 
-// check parses and verifies all batches before any of them is written.
+// check parses and, unless they are trusted, verifies all batches before any of them is
+// written.
 func (w *Writer) check(partition uint64, pieces ...[]byte) error {
 	next := int64(0)
 	if w.opts.Kind == Own {
@@ -236,9 +249,13 @@ func (w *Writer) check(partition uint64, pieces ...[]byte) error {
 			next = last.LastOffset + 1
 		}
 	}
+	split := record.Split
+	if w.opts.Trusted {
+		split = record.SplitUnverified
+	}
 	for _, rest := range pieces {
 		for len(rest) > 0 {
-			b, after, err := record.Split(rest)
+			b, after, err := split(rest)
 			if err != nil {
 				return err
 			}

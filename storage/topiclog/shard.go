@@ -179,6 +179,7 @@ type shard struct {
 	producers      int
 	states         []producerState // spare ones
 	flushWake      chan struct{}
+	segmentBuf     []byte // for the writers of mixed segments, one after another; the flusher's
 	writerDone     chan struct{}
 	flushErr       error // of the last flush
 	flushGen       int   // counts finished flushes
