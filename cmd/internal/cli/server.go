@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/cmd/internal/exitcode"
+	"github.com/millrace/millrace/cmd/internal/sysmon"
 	"github.com/millrace/millrace/jobs/node"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/client"
@@ -100,6 +101,8 @@ func (e *Env) serve(cmd *cobra.Command, f serverFlags) (err error) {
 		return exitcode.With(exitcode.Input, err)
 	}
 	n.Coordinate(s)
+	// Without the right to it the server takes more processor time, no more.
+	_ = sysmon.Relax()
 	ended := make(chan error, len(f.kafka))
 	listening := 0
 	for _, addr := range f.kafka {

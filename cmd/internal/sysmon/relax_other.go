@@ -1,0 +1,6 @@
+//go:build !linux
+
+package sysmon
+
+// Relax does nothing here.
+func Relax() error { return nil }
