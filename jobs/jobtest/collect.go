@@ -3,13 +3,13 @@ package jobtest
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
 
 	"github.com/millrace/millrace/connectors/format"
 	"github.com/millrace/millrace/connectors/format/jsonfmt"
+	"github.com/millrace/millrace/jobs/rowset"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/graph"
@@ -23,11 +23,12 @@ type collector struct {
 	tables map[string]*collected
 }
 
-// collected is the rows of a table, as JSON objects.
+// collected is the rows of a table, as JSON objects: where they change, those that
+// the changes leave.
 type collected struct {
 	fields []types.Field
-	rows   []json.RawMessage
-	sealed map[string][]json.RawMessage
+	rows   rowset.Set
+	sealed map[string][]rowset.Change
 }
 
 // Spec implements connector.Connector.
@@ -46,7 +47,7 @@ func (c *collector) OpenSink(_ context.Context, t *connector.Table, _ connector.
 	defer c.mu.Unlock()
 	tab := c.tables[t.Name]
 	if tab == nil {
-		tab = &collected{fields: fields, sealed: map[string][]json.RawMessage{}}
+		tab = &collected{fields: fields, sealed: map[string][]rowset.Change{}}
 		c.tables[t.Name] = tab
 	}
 	return &collectSink{c, tab, t.Name, enc}, nil
@@ -79,7 +80,7 @@ func (s *collectSink) Publish(_ context.Context, as []connector.Artifact) []erro
 	defer s.c.mu.Unlock()
 	for i := range as {
 		id := as[i].Header.ID.String()
-		s.t.rows = append(s.t.rows, s.t.sealed[id]...)
+		s.t.rows.Apply(s.t.sealed[id]...)
 		delete(s.t.sealed, id)
 	}
 	return make([]error, len(as))
@@ -110,7 +111,7 @@ func (s *collectSink) Discard(_ context.Context, as []connector.Artifact) error 
 // collectWriter has one bucket.
 type collectWriter struct {
 	s     *collectSink
-	rows  []json.RawMessage
+	rows  []rowset.Change
 	bytes int64
 }
 
@@ -132,14 +133,15 @@ func (w *collectWriter) Write(b *batch.Batch, sel batch.Sel, _ connector.BucketI
 		if sel != nil {
 			i = int(sel[k])
 		}
-		if b.Kinds != nil && b.Kinds[i] != batch.Insert {
-			return fmt.Errorf("table %s: not_yet: tests of tables that are updated (a row is %s)", w.s.name, b.Kinds[i])
+		kind := batch.Insert
+		if b.Kinds != nil {
+			kind = b.Kinds[i]
 		}
 		row, err := w.s.enc.AppendRow(nil, b, i)
 		if err != nil {
 			return fmt.Errorf("table %s: %w", w.s.name, err)
 		}
-		w.rows = append(w.rows, row)
+		w.rows = append(w.rows, rowset.Change{Kind: kind, Row: row})
 		w.bytes += int64(len(row))
 	}
 	return nil

@@ -30,7 +30,7 @@ func (s *Suite) compare(t *Test, job *compiledJob, out *outcome) (problems []Pro
 		if err != nil {
 			return nil, nil, err
 		}
-		actual, err := actualRows(tab.rows, columns)
+		actual, err := actualRows(tab.rows.Rows(), columns)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -200,10 +200,12 @@ func (r *fileReader) record(n *yaml.Node) givenRecord {
 			rec.partition = int32(p)
 		case k.Value == "$timestamp":
 			rec.timestamp = r.timestamp(v)
+		case k.Value == "$headers":
+			rec.headers = r.headers(v)
 		case k.Value == "$raw":
 			raw, rec.value = true, []byte(r.text(v, "$raw"))
 		case strings.HasPrefix(k.Value, "$"):
-			r.fail(k, "unknown key %q; about the record there are $partition, $timestamp and $raw", k.Value)
+			r.fail(k, "unknown key %q; about the record there are $partition, $timestamp, $headers and $raw", k.Value)
 		default:
 			rest.Content = append(rest.Content, n.Content[i], n.Content[i+1])
 		}
@@ -217,6 +219,19 @@ func (r *fileReader) record(n *yaml.Node) givenRecord {
 	rec.object = true
 	rec.value = r.json(nil, &rest, 0)
 	return rec
+}
+
+// headers are texts by name; null is a header without a value.
+func (r *fileReader) headers(n *yaml.Node) []header {
+	var out []header
+	for _, e := range r.entries(n, "$headers") {
+		h := header{key: e.key}
+		if v := resolve(e.value); v.Tag != "!!null" {
+			h.value = []byte(r.text(v, "header "+e.key))
+		}
+		out = append(out, h)
+	}
+	return out
 }
 
 // maxPartitions bounds $partition.

@@ -307,6 +307,14 @@ func (m *metadata) append(v *batch.Vec, topic string, rec *givenRecord, offset i
 	case "leader-epoch":
 		m.int(v, 0)
 	case "headers":
+		for _, h := range rec.headers {
+			format.AppendString(v.Children[0], h.key)
+			if h.value == nil {
+				format.AppendNull(v.Children[1])
+			} else {
+				format.AppendBytes(v.Children[1], h.value)
+			}
+		}
 		format.CloseList(v)
 	}
 }

@@ -207,5 +207,10 @@ func execute(ctx context.Context, c *compiledJob) (*outcome, error) {
 	}
 	c.collect.mu.Lock()
 	defer c.collect.mu.Unlock()
+	for name, tab := range c.collect.tables {
+		if lost := tab.rows.Err(); err == nil && lost != nil {
+			err = fmt.Errorf("table %s: %w", name, lost)
+		}
+	}
 	return &outcome{tables: c.collect.tables, dead: dead.all()}, err
 }

@@ -70,6 +70,13 @@ type givenRecord struct {
 	object    bool // written as an object, not as text
 	partition int32
 	timestamp int64 // ms since 1970
+	headers   []header
+}
+
+// header is one of a record; a nil value is none.
+type header struct {
+	key   string
+	value []byte
 }
 
 // wantTable is the rows that a sink table must have.

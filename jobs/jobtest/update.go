@@ -56,7 +56,7 @@ func (s *Suite) accept(t *Test, out *outcome) error {
 	if fresh {
 		var names []string
 		for name, tab := range out.tables {
-			if len(tab.rows) > 0 {
+			if tab.rows.Len() > 0 {
 				names = append(names, name)
 			}
 		}
@@ -71,7 +71,7 @@ func (s *Suite) accept(t *Test, out *outcome) error {
 		if err != nil {
 			return err
 		}
-		rows, err := actualRows(tab.rows, columns)
+		rows, err := actualRows(tab.rows.Rows(), columns)
 		if err != nil {
 			return err
 		}
