@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
 
 	"github.com/millrace/millrace/jobs/control"
+	"github.com/millrace/millrace/jobs/rowset"
 	"github.com/millrace/millrace/jobs/spec"
 	"github.com/millrace/millrace/runtime/checkpoint"
 	"github.com/millrace/millrace/runtime/connector"
@@ -77,14 +79,23 @@ func merged(a, b map[string]string) map[string]string {
 func (n *Node) statement(ctx context.Context, s *compile.Statement, sink *resultConnector, out control.QueryResult) error {
 	switch s.Kind {
 	case compile.KindQuery:
-		if err := out.Begin(resultColumns(s.Schema.Fields)); err != nil {
+		columns, change := resultColumns(s.Schema.Fields), ""
+		if s.Changes {
+			change = changeColumn(s.Schema.Fields)
+			columns = append([]control.Column{{Name: change, Type: "STRING"}}, columns...)
+		}
+		if err := out.Begin(columns); err != nil {
 			return err
 		}
 		rows := int64(0)
-		sink.emit = func(_ string, _ []types.Field, objects []json.RawMessage) error {
-			rows += int64(len(objects))
-			for _, o := range objects {
-				if err := out.Row(o); err != nil {
+		sink.emit = func(_ string, _ []types.Field, changes []rowset.Change) error {
+			rows += int64(len(changes))
+			for _, c := range changes {
+				row := c.Row
+				if s.Changes {
+					row = withChange(change, c)
+				}
+				if err := out.Row(row); err != nil {
 					return err
 				}
 			}
@@ -225,19 +236,14 @@ func (n *Node) Preview(ctx context.Context, req control.Preview, out control.Que
 	}
 	tables := map[string]*previewTable{}
 	var order []string
-	sink.emit = func(table string, fields []types.Field, objects []json.RawMessage) error {
+	sink.emit = func(table string, fields []types.Field, changes []rowset.Change) error {
 		t := tables[table]
 		if t == nil {
-			t = &previewTable{fields: fields}
+			t = &previewTable{fields: fields, updating: slices.Contains(c.Unit.Updating, table)}
 			tables[table] = t
 			order = append(order, table)
 		}
-		t.total += int64(len(objects))
-		for _, o := range objects {
-			if req.Limit <= 0 || int64(len(t.rows)) < req.Limit {
-				t.rows = append(t.rows, o)
-			}
-		}
+		t.take(changes, req.Limit)
 		return nil
 	}
 	dead, err := n.runOnce(ctx, c.Unit.Job)
@@ -250,12 +256,13 @@ func (n *Node) Preview(ctx context.Context, req control.Preview, out control.Que
 		if err := out.Begin(resultColumns(t.fields)); err != nil {
 			return err
 		}
-		for _, o := range t.rows {
+		message, rows := t.shown(name, req.Limit)
+		for _, o := range rows {
 			if err := out.Row(o); err != nil {
 				return err
 			}
 		}
-		if err := out.Done(fmt.Sprintf("table %s: %d of %d rows", name, len(t.rows), t.total)); err != nil {
+		if err := out.Done(message); err != nil {
 			return err
 		}
 	}
@@ -265,10 +272,39 @@ func (n *Node) Preview(ctx context.Context, req control.Preview, out control.Que
 	return nil
 }
 
+// previewTable is the rows of a table: the first ones, or, where they change, those
+// that are left.
 type previewTable struct {
-	fields []types.Field
-	rows   []json.RawMessage
-	total  int64
+	fields   []types.Field
+	updating bool
+	rows     []json.RawMessage
+	left     rowset.Set
+	total    int64 // of changes
+}
+
+func (t *previewTable) take(changes []rowset.Change, limit int64) {
+	t.total += int64(len(changes))
+	if t.updating {
+		t.left.Apply(changes...)
+		return
+	}
+	for _, c := range changes {
+		if limit <= 0 || int64(len(t.rows)) < limit {
+			t.rows = append(t.rows, c.Row)
+		}
+	}
+}
+
+// shown is what is to be shown, with a sentence.
+func (t *previewTable) shown(name string, limit int64) (string, []json.RawMessage) {
+	if !t.updating {
+		return fmt.Sprintf("table %s: %d of %d rows", name, len(t.rows), t.total), t.rows
+	}
+	rows := t.left.Rows()
+	if limit > 0 && int64(len(rows)) > limit {
+		rows = rows[:limit]
+	}
+	return fmt.Sprintf("table %s: %d of %d rows that are left of %d changes", name, len(rows), t.left.Len(), t.total), rows
 }
 
 // previewRegistry is the node's registry with sources of the log cut to a

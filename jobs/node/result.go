@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/millrace/millrace/connectors/format"
 	"github.com/millrace/millrace/connectors/format/jsonfmt"
 	"github.com/millrace/millrace/jobs/control"
+	"github.com/millrace/millrace/jobs/rowset"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/types"
@@ -21,13 +23,13 @@ type resultConnector struct {
 	safe bool
 	// emit gets the rows of a table, in order; calls do not overlap.
 	mu   sync.Mutex
-	emit func(table string, fields []types.Field, rows []json.RawMessage) error
+	emit func(table string, fields []types.Field, rows []rowset.Change) error
 }
 
 // Spec declares the sink.
 func (c *resultConnector) Spec() *connector.Spec {
 	return &connector.Spec{Name: "result", Summary: "The rows of a query, for whoever asked.", Sink: true,
-		Changelog: connector.InsertOnly, Guarantee: "In memory: for one query."}
+		Changelog: connector.All, Guarantee: "In memory: for one query."}
 }
 
 func (c *resultConnector) OpenSink(_ context.Context, t *connector.Table, _ connector.Owner) (connector.Sink, error) {
@@ -43,7 +45,7 @@ func (c *resultConnector) OpenSink(_ context.Context, t *connector.Table, _ conn
 	if c.safe {
 		enc.SafeNumbers()
 	}
-	return &resultSink{c: c, table: t.Name, fields: fields, enc: enc, sealed: map[string][]json.RawMessage{}}, nil
+	return &resultSink{c: c, table: t.Name, fields: fields, enc: enc, sealed: map[string][]rowset.Change{}}, nil
 }
 
 // resultRollBytes keeps results flowing: what is open longer waits.
@@ -56,7 +58,7 @@ type resultSink struct {
 	enc    format.Encoder
 
 	mu     sync.Mutex
-	sealed map[string][]json.RawMessage
+	sealed map[string][]rowset.Change
 }
 
 func (s *resultSink) MaxEpoch(context.Context, connector.LaneID) (uint64, error) { return 0, nil }
@@ -107,7 +109,7 @@ func (s *resultSink) Discard(_ context.Context, as []connector.Artifact) error {
 // resultWriter has one bucket.
 type resultWriter struct {
 	sink  *resultSink
-	rows  []json.RawMessage
+	rows  []rowset.Change
 	bytes int64
 }
 
@@ -140,14 +142,15 @@ func (w *resultWriter) Write(b *batch.Batch, sel batch.Sel, _ connector.BucketID
 }
 
 func (w *resultWriter) row(b *batch.Batch, i int) error {
-	if b.Kinds != nil && b.Kinds[i] != batch.Insert {
-		return fmt.Errorf("table %s: not_yet: showing rows that change (one is %s); INSERT INTO a table of 'connector' = 'print' writes them", w.sink.table, b.Kinds[i])
+	kind := batch.Insert
+	if b.Kinds != nil {
+		kind = b.Kinds[i]
 	}
 	row, err := w.sink.enc.AppendRow(nil, b, i)
 	if err != nil {
 		return fmt.Errorf("writing row %d of the result: %w", len(w.rows), err)
 	}
-	w.rows = append(w.rows, row)
+	w.rows = append(w.rows, rowset.Change{Kind: kind, Row: row})
 	w.bytes += int64(len(row))
 	return nil
 }
@@ -182,4 +185,24 @@ func resultColumns(fields []types.Field) []control.Column {
 		cols[i] = control.Column{Name: f.Name, Type: f.Type.String()}
 	}
 	return cols
+}
+
+// changeColumn names the column that says what becomes of a row, where rows change.
+func changeColumn(fields []types.Field) string {
+	name := "op"
+	for slices.ContainsFunc(fields, func(f types.Field) bool { return f.Name == name }) {
+		name = "_" + name
+	}
+	return name
+}
+
+// withChange is a row behind what becomes of it.
+func withChange(column string, c rowset.Change) json.RawMessage {
+	out := make([]byte, 0, len(c.Row)+len(column)+8)
+	out = append(append(out, `{"`...), column...)
+	out = append(append(out, `":"`...), c.Kind.String()...)
+	if len(c.Row) > 2 {
+		return append(append(out, `",`...), c.Row[1:]...)
+	}
+	return append(out, `"}`...)
 }

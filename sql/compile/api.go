@@ -101,6 +101,8 @@ type Statement struct {
 	Job *graph.Job
 	// Schema is the result's columns (KindQuery).
 	Schema *batch.Schema
+	// Changes: rows of the result change (KindQuery).
+	Changes bool
 	// Result is the answer of KindText, and of DDL a sentence.
 	Result *Result
 }
@@ -123,6 +125,8 @@ type Unit struct {
 	Job *graph.Job
 	// Explain is the plan of Job.
 	Explain *Explain
+	// Updating are the tables of Job whose rows change.
+	Updating []string
 	// Session is the one that was given, or a new one.
 	Session *Session
 

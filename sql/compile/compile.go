@@ -401,6 +401,7 @@ func (c *compiler) query(s *syntax.QueryStmt) {
 	if out != nil {
 		c.queries = append(c.queries, boundQuery{out: out, stmt: at, mode: modeOf{c.binder.Batch, c.binder.Zone}})
 		c.unit.Statements[at].Schema = plan.SchemaOf(out.Columns())
+		c.unit.Statements[at].Changes = plan.ChangelogOf(out.Node).By != nil
 	}
 }
 

@@ -107,6 +107,11 @@ func (c *compiler) lowerJob(plans []*plan.Insert) {
 		return
 	}
 	c.unit.Job = job
+	for _, p := range plans {
+		if plan.ChangelogOf(p.Input).By != nil {
+			c.unit.Updating = appendNew(c.unit.Updating, p.Table.Name)
+		}
+	}
 }
 
 // lowerStatements makes one job for each statement of a shell session.
