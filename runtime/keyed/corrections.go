@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/millrace/millrace/runtime/checkpoint"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/operator"
 )
@@ -134,4 +135,14 @@ func (t *task) stirBarrier() {
 			t.r.stirred.Store(true)
 		}
 	}
+}
+
+// end says that the input has ended. While windows have to go out again it has not:
+// which of them is decided with one barrier, and done with the next.
+func (t *task) end() {
+	if t.unended = len(t.pending()) > 0; t.unended {
+		t.r.post(checkpoint.Trigger{})
+		return
+	}
+	t.r.post(checkpoint.Ended{Task: t.number})
 }

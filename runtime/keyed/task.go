@@ -302,16 +302,6 @@ func (t *task) advance(time int64) error {
 	return nil
 }
 
-// end says that the input has ended. While windows have to go out again it has not:
-// which of them is decided with one barrier, and done with the next.
-func (t *task) end() {
-	if t.unended = len(t.pending()) > 0; t.unended {
-		t.r.post(checkpoint.Trigger{})
-		return
-	}
-	t.r.post(checkpoint.Ended{Task: t.number})
-}
-
 // outTime is the watermark of what the stage emits: a window's results come when
 // the lateness has passed, with the window's time.
 func (t *task) outTime() int64 {
