@@ -47,7 +47,8 @@ type task struct {
 	dead      []checkpoint.DeadResult
 	deadBytes int64
 	asked     bool
-	messages  int
+	messages  int // since the state was measured
+	entered   int // rows since then
 	// counts of rows that died before they were any sink's, by table.
 	counts map[connector.UUID]*emitted
 
@@ -136,11 +137,16 @@ func (t *task) age() {
 	}
 }
 
+// measureRows is after how many rows a task looks at the size of its state, however
+// few messages they came in.
+const measureRows = 16_384
+
 // limits keeps the state within its budget. Invariant 8.
 func (t *task) limits() error {
-	if t.messages++; t.messages%t.r.opts.MeasureEvery != 0 {
+	if t.messages++; t.messages < t.r.opts.MeasureEvery && t.entered < measureRows {
 		return nil
 	}
+	t.messages, t.entered = 0, 0
 	n := t.measure()
 	if n > t.r.opts.SpillBytes && t.spill != nil {
 		var err error
@@ -167,6 +173,7 @@ func (t *task) measure() int64 {
 // enter takes rows out of a channel.
 func (t *task) enter(r *exchange.Rows) error {
 	in := &t.st.inputs[r.Input]
+	t.entered += len(r.Sel)
 	if !in.pass {
 		return t.fold(in.to, r)
 	}

@@ -53,13 +53,17 @@ func (t *task) largest() []graph.NodeID {
 	return ids
 }
 
+// leastSpill is the part of the budget that is worth a file: where other state takes
+// the memory, what can spill does not go to disk row by row.
+const leastSpill = 16
+
 // spillState moves state to disk until the rest is within the budget, and gives its
 // size.
 func (t *task) spillState() (int64, error) {
 	n := t.bytes.Load()
 	for _, id := range t.largest() {
 		k, ok := t.states[id].(operator.Spilling)
-		if !ok {
+		if !ok || k.Bytes() < t.r.opts.SpillBytes/leastSpill {
 			continue
 		}
 		if err := k.Spill(); err != nil {
