@@ -38,6 +38,7 @@ func commandTable(t *testing.T, script string, with map[string]string) (s connec
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
+	s.(*Sink).locks = dir
 	return s, log
 }
 
