@@ -61,7 +61,8 @@ type Options struct {
 	Session *Session
 	// Parallelism of keyed stages unless 'parallelism.default' is set; 0 is 1.
 	Parallelism int
-	// NoOptimizer leaves the plan as it was bound. Results are the same.
+	// NoOptimizer leaves the plan as it was bound, without the columns that nobody
+	// looks at. Results are the same.
 	NoOptimizer bool
 	// Overwrite makes every INSERT INTO an INSERT OVERWRITE.
 	Overwrite bool

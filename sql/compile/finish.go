@@ -75,7 +75,7 @@ func (c *compiler) lateRows() {
 
 func (c *compiler) optimize(n plan.Node) plan.Node {
 	if c.opts.NoOptimizer {
-		return n
+		return optimizer.Needed(n)
 	}
 	return optimizer.Run(n)
 }

@@ -28,8 +28,13 @@ func Run(n plan.Node) plan.Node {
 	for _, r := range rules {
 		n = bottomUp(n, r.apply)
 	}
-	return bottomUp(pruneColumns(n), dropIdentity)
+	return Needed(n)
 }
+
+// Needed leaves out the columns that nobody looks at, and no more: an error in one of
+// them must not matter where an operator keeps rows, so that this is part of what a
+// query means.
+func Needed(n plan.Node) plan.Node { return bottomUp(pruneColumns(n), dropIdentity) }
 
 func bottomUp(n plan.Node, f func(plan.Node) plan.Node) plan.Node {
 	in := n.Inputs()
