@@ -12,7 +12,9 @@
 //	}
 //
 // A [World] is the outside system with the connector in front of it. A world
-// that is also a [FaultWorld] is taken through faults and crashes, too.
+// that is also a [FaultWorld] is taken through faults and crashes, too. [RunReplacer]
+// does so with parts that replace a table partition, [RunAside] with rows that are late
+// and have a place of their own.
 //
 // It is not a test of formats or of reading: each connector tests those itself.
 // The suite has no state; seeds are fixed and printed.

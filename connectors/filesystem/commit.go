@@ -114,6 +114,9 @@ func (s *Sink) Resolve(ctx context.Context, as []connector.Artifact) ([]connecto
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
+		if len(s.partNames) > 0 && a.Header.TablePartition == "" {
+			return out, fmt.Errorf("%s is of a table of late rows that the job does not name any more; start it once more with '%s' = '%s'", a.Location, keyLate, lateSide)
+		}
 		p, err := decodePayload(a.Payload)
 		if err == nil {
 			out[i], err = s.resolve(p)

@@ -19,6 +19,9 @@ func (c *Connector) ReplaceMode(t *connector.Table) (connector.ReplaceMode, stri
 	if name := scheme(t.Options.String(keyPath)); name != "" {
 		return connector.ReplaceNever, "a directory on " + name + ":// cannot be replaced at once; tables of 'connector' = 'hive' have versions and can"
 	}
+	if t.Options.String(keyLate) == lateSide {
+		return connector.ReplaceNever, "not_yet: a table whose late rows go to a table of their own"
+	}
 	return connector.ReplaceOnRequest, ""
 }
 

@@ -51,6 +51,8 @@ var (
 	_ connector.Replacer           = (*Sink)(nil)
 	_ connector.ReplacingConnector = (*Connector)(nil)
 	_ connector.Hurrier            = (*Sink)(nil)
+	_ connector.PartitionCommitter = (*asideSink)(nil)
+	_ connector.Settler            = (*asideSink)(nil)
 )
 
 // OpenSink implements connector.SinkConnector.
@@ -72,7 +74,14 @@ func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connecto
 	if err != nil {
 		return nil, errors.Join(err, s.release())
 	}
-	return s, nil
+	if t.Options.String(keyLate) != lateSide {
+		return s, nil
+	}
+	both, err := c.withAside(ctx, s)
+	if err != nil {
+		return nil, errors.Join(err, s.release())
+	}
+	return both, nil
 }
 
 // bind decides which column goes where and compiles the format.

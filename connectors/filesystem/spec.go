@@ -3,6 +3,7 @@ package filesystem
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,6 +46,8 @@ const (
 	keyMonitor        = "source.monitor-interval"
 	keyPathRegex      = "source.path.regex-pattern"
 	keyLookupCache    = "lookup.cache"
+	keyLate           = "sink.late-data"
+	keyLatePath       = "sink.late-data.path"
 )
 
 // Connector is the connector `filesystem`. It has no state besides its parts.
@@ -78,6 +81,7 @@ func New(fsys vfs.FS, pools *parquetfmt.Pools, formats ...format.Format) *Connec
 		Doc: "A table is a directory; a partitioned table has sub-directories `dt=2024-05-01/hr=08`. " +
 			"Files become visible whole, by one rename, and hold exactly the offsets that the ledger and their footer name. " +
 			"Names that start with `.` or `_` are never read. When a partition is complete a `_SUCCESS` file is written into it.\n\n" +
+			"Rows that come for a partition which was announced are one more file, and it is announced again; with `'sink.late-data' = 'side-table'` they go to the directory `sink.late-data.path`, exactly once, and the partition stays as it was announced.\n\n" +
 			"Reading back: each row group of a Parquet file, and each text file, is a split; files are listed with their length and time, and a file that changes afterwards is an error.\n\n" +
 			"Looking up (`JOIN t FOR SYSTEM_TIME AS OF o.proc`): the whole table is read into memory at the first lookup and, with an interval, again; " +
 			"a batch is answered from one reading, the old or the new one. A directory that does not exist and a record that cannot be read are errors, with which the lane waits and tries again. " +
@@ -112,7 +116,7 @@ func (c *Connector) options() []connector.Option {
 			return nil
 		}
 	}
-	return append([]connector.Option{
+	return slices.Concat([]connector.Option{
 		{Key: keyPath, Type: connector.OptString, Required: true, Check: c.checkPath,
 			Doc: "The table's directory: an absolute or relative path, a `file://` URL, or `hdfs://host:port/dir` (see [HDFS](hdfs.md))."},
 		{Key: keyDefaultName, Type: connector.OptString, Default: "__HIVE_DEFAULT_PARTITION__", Check: checkDefaultName,
@@ -155,7 +159,7 @@ func (c *Connector) options() []connector.Option {
 			Refused: map[string]string{"NONE": "files have no index: without a cache each lookup would read the whole table",
 				"PARTIAL": "files have no index: the whole table is read for one row, and then kept"},
 			Doc: "How a table that is looked up is kept: whole, in memory."},
-	}, fullcache.SpecOptions()...)
+	}, lateOptions(), fullcache.SpecOptions())
 }
 
 func (c *Connector) validate(v connector.Values) error {
@@ -170,6 +174,9 @@ func (c *Connector) validate(v connector.Values) error {
 			Hint: "'" + keyPolicy + "' = 'success-file'"}
 	}
 	if err := validatePolicies(v); err != nil {
+		return err
+	}
+	if err := c.validateLate(v); err != nil {
 		return err
 	}
 	if v.Bytes(keyFileSize) <= 0 {

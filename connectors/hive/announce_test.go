@@ -46,7 +46,7 @@ func TestAnnouncingIsCutOff(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { x.Close() })
-		writeBatch(t, x, 1, 0, oneDay(0, 10))
+		writeBatch(t, x, 1, 0, conntest.OneDay(0, 10))
 		w.Recount()
 		return w, x.(*Sink)
 	}

@@ -58,6 +58,8 @@ func fileTable(c *Connector, t *connector.Table, location string, st stored) (*c
 	}
 	delete(with, keyMerge) // before the announcement, see Sink.merge
 	delete(with, keyMergeBytes)
+	delete(with, keyLate) // see openSide
+	delete(with, keyLatePath)
 	maps.Copy(with, st.options)
 	with["connector"], with["format"], with[keyPath] = spec.Name, st.format, path
 	if with[keyPolicy] != "" {

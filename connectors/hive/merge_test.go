@@ -77,7 +77,7 @@ func trySeal(s *Sink, epoch uint64, n int) (connector.Artifact, error) {
 		return connector.Artifact{}, err
 	}
 	defer w.Close()
-	b := oneDay(int64(n)*10, 10)
+	b := conntest.OneDay(int64(n)*10, 10)
 	ids, err := w.Buckets(b, nil, nil)
 	if err != nil {
 		return connector.Artifact{}, err

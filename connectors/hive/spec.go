@@ -188,7 +188,8 @@ func validate(files *connector.Spec, v connector.Values) error {
 	if files.Validate == nil {
 		return nil
 	}
-	return files.Validate(v)
+	// Late rows go to a table of the metastore, not to a directory.
+	return files.Validate(v.With(map[string]string{keyLate: "", keyLatePath: ""}))
 }
 
 // validateLate checks the options of late rows.

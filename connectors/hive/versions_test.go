@@ -50,23 +50,11 @@ func sealed(t testing.TB, s connector.Sink, epoch uint64, replace bool, b *batch
 	return as
 }
 
-// oneDay gives rows of the first partition alone.
-func oneDay(first int64, n int) *batch.Batch {
-	b := conntest.Rows(first, n)
-	v := &b.Cols[2]
-	v.Data, v.Offsets = v.Data[:0], v.Offsets[:1]
-	for range n {
-		v.Data = append(v.Data, "2024-05-01"...)
-		v.Offsets = append(v.Offsets, int32(len(v.Data)))
-	}
-	return b
-}
-
 const day = "dt=2024-05-01"
 
 func replaceDay(t testing.TB, s connector.Sink, epoch, version uint64, first int64, n int) connector.Replacement {
 	t.Helper()
-	r := connector.Replacement{TablePartition: day, Version: version, Parts: sealed(t, s, epoch, true, oneDay(first, n))}
+	r := connector.Replacement{TablePartition: day, Version: version, Parts: sealed(t, s, epoch, true, conntest.OneDay(first, n))}
 	noErrors(t, s.(*Sink).Replace(context.Background(), []connector.Replacement{r})...)
 	return r
 }
@@ -97,7 +85,7 @@ func TestRowsAppendedToAReplacedPartition(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld()
 	s := open(t, w, 1).(*Sink)
-	before := sealed(t, s, 1, false, oneDay(0, 4))
+	before := sealed(t, s, 1, false, conntest.OneDay(0, 4))
 	noErrors(t, s.Publish(ctx, before)...)
 	announce(t, s, day)
 	replaceDay(t, s, 1, 1, 100, 3)
@@ -105,7 +93,7 @@ func TestRowsAppendedToAReplacedPartition(t *testing.T) {
 	if n := len(tableRows(t, w, w.table(nil))); n != 3 {
 		t.Fatalf("%d rows after the replacement, want 3", n)
 	}
-	late := sealed(t, s, 2, false, oneDay(200, 2))
+	late := sealed(t, s, 2, false, conntest.OneDay(200, 2))
 	noErrors(t, s.Publish(ctx, late)...)
 	for range 2 {
 		announce(t, s, day)
@@ -148,7 +136,7 @@ func TestRowsAppendedToAReplacedPartition(t *testing.T) {
 func TestReplacedContentIsRemovedLater(t *testing.T) {
 	w := newWorld()
 	s := open(t, w, 1).(*Sink)
-	before := sealed(t, s, 1, false, oneDay(0, 4))
+	before := sealed(t, s, 1, false, conntest.OneDay(0, 4))
 	noErrors(t, s.Publish(context.Background(), before)...)
 	replaceDay(t, s, 1, 1, 100, 3)
 	replaceDay(t, s, 2, 2, 200, 2)
@@ -254,7 +242,7 @@ func TestSmallFilesAreMergedBeforeTheAnnouncement(t *testing.T) {
 	var as []connector.Artifact
 	add := func(epoch uint64, first int64, n int) {
 		t.Helper()
-		more := sealed(t, s, epoch, false, oneDay(first, n))
+		more := sealed(t, s, epoch, false, conntest.OneDay(first, n))
 		noErrors(t, s.Publish(ctx, more)...)
 		as = append(as, more...)
 	}
@@ -318,7 +306,7 @@ func TestLateRowsRewriteTheirPartition(t *testing.T) {
 	}
 	defer s.Close()
 	for i := range 2 {
-		noErrors(t, s.Publish(ctx, sealed(t, s, uint64(i+1), false, oneDay(int64(i)*10, 10)))...)
+		noErrors(t, s.Publish(ctx, sealed(t, s, uint64(i+1), false, conntest.OneDay(int64(i)*10, 10)))...)
 	}
 	// Files are merged when a partition is announced again; the first time it is not
 	// there yet.
@@ -326,7 +314,7 @@ func TestLateRowsRewriteTheirPartition(t *testing.T) {
 	if loc := w.fake.parts["t"][day].Storage.Location; loc != "file:/warehouse/t/"+day {
 		t.Fatalf("announced at %s", loc)
 	}
-	noErrors(t, s.Publish(ctx, sealed(t, s, 3, false, oneDay(20, 1)))...)
+	noErrors(t, s.Publish(ctx, sealed(t, s, 3, false, conntest.OneDay(20, 1)))...)
 	announce(t, s, day)
 	loc := strings.TrimPrefix(w.fake.parts["t"][day].Storage.Location, "file:")
 	if n := len(tableRows(t, w, table)); n != 21 || dataFiles(t, w.mem, loc) != 1 {
