@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/millrace/millrace/connectors/keyvalue"
 	"github.com/millrace/millrace/runtime/connector"
 )
 
@@ -164,7 +165,7 @@ func (s *sink) publish(ctx context.Context, st *laneState, h *connector.Header, 
 	if st.record.has(at) {
 		return nil
 	}
-	rows, err := s.records(st, at, p)
+	rows, err := s.records(st, h.ID, p)
 	if err != nil {
 		return refused(err)
 	}
@@ -203,7 +204,8 @@ func (s *sink) whyFailed(ctx context.Context, st *laneState, err error) error {
 }
 
 // records are an artefact's rows as records.
-func (s *sink) records(st *laneState, at point, p *payload) ([]kgo.Record, error) {
+func (s *sink) records(st *laneState, id connector.ArtifactID, p *payload) ([]kgo.Record, error) {
+	at := pointOf(id)
 	data := p.records
 	switch {
 	case p.topic != s.id:
@@ -218,13 +220,16 @@ func (s *sink) records(st *laneState, at point, p *payload) ([]kgo.Record, error
 	rows := make([]kgo.Record, 0, p.rows)
 	err := eachRecord(data, func(millis int64, key, value []byte) {
 		place := st.turn
-		if s.roundRobin {
-			place = st.turn + int32(len(rows))
+		switch s.partitioner {
+		case keyvalue.RoundRobin:
+			place += int32(len(rows))
+		case keyvalue.Fixed:
+			place = keyvalue.FixedPlace(id)
 		}
 		rows = append(rows, kgo.Record{Topic: s.topic, Key: key, Value: value, Timestamp: time.UnixMilli(millis), Partition: place & 0x7fffffff})
 	})
 	st.turn++
-	if s.roundRobin {
+	if s.partitioner == keyvalue.RoundRobin {
 		st.turn += int32(len(rows))
 	}
 	st.turn &= 0x7fffffff

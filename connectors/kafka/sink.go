@@ -22,7 +22,6 @@ import (
 const (
 	keyGuarantee   = "sink.delivery-guarantee"
 	keyTxnPrefix   = "sink.transactional-id-prefix"
-	keyPartitioner = "sink.partitioner"
 	keyTxnTimeout  = "properties.transaction.timeout.ms"
 	keyMaxRequest  = "properties.max.request.size"
 	keyCompression = "properties.compression.type"
@@ -41,17 +40,18 @@ const (
 
 // sink writes one topic.
 type sink struct {
-	table      *connector.Table
-	owner      connector.Owner
-	opts       []kgo.Opt
-	conn       *conn
-	topic      string
-	id         connector.UUID // of the topic, when the sink was opened
-	enc        *keyvalue.Encoder
-	timestamp  int // column of the record's timestamp, -1: none
-	roundRobin bool
-	prefix     string
-	commits    *commitLog // nil: at-least-once
+	table     *connector.Table
+	owner     connector.Owner
+	opts      []kgo.Opt
+	conn      *conn
+	topic     string
+	id        connector.UUID // of the topic, when the sink was opened
+	enc       *keyvalue.Encoder
+	timestamp int // column of the record's timestamp, -1: none
+	// partitioner is the option's value; upsert-kafka, which has none, goes by keys.
+	partitioner string
+	prefix      string
+	commits     *commitLog // nil: at-least-once
 	// opened is the highest epoch that this process has opened of each lane. It is
 	// locked like commits.
 	opened map[connector.LaneID]uint64
@@ -80,7 +80,10 @@ func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connecto
 		return nil, fmt.Errorf("table %s: a table that is written has one topic; it names several", t.Name)
 	}
 	s := &sink{table: t, owner: o, topic: topic, prefix: t.Options.String(keyTxnPrefix),
-		roundRobin: !c.upsert && t.Options.String(keyPartitioner) == "round-robin", lanes: map[string]*laneState{}, opened: map[connector.LaneID]uint64{}}
+		partitioner: keyvalue.ByKey, lanes: map[string]*laneState{}, opened: map[connector.LaneID]uint64{}}
+	if !c.upsert {
+		s.partitioner = t.Options.String(keyvalue.KeyPartitioner)
+	}
 	if err := s.compile(c); err != nil {
 		return nil, err
 	}
@@ -298,7 +301,7 @@ func (s *sink) producerOptions(txn string) []kgo.Opt {
 			switch {
 			case topic == commitsTopic:
 				return int(r.Partition)
-			case r.Key != nil && !s.roundRobin:
+			case r.Key != nil && s.partitioner == keyvalue.ByKey:
 				return record.PartitionOf(r.Key, n)
 			}
 			return int(r.Partition) % n

@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/millrace/millrace/connectors/conntest"
+	"github.com/millrace/millrace/connectors/keyvalue"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/types"
@@ -200,7 +201,7 @@ func TestSinkLostAnswer(t *testing.T) {
 	st := s.lane(transactionalID(s.prefix, a.ID))
 	p, err := decodePayload(x.Payload)
 	check(t, err)
-	rows, err := s.records(st, pointOf(x.Header.ID), p)
+	rows, err := s.records(st, x.Header.ID, p)
 	check(t, err)
 	// The process dies between the commit and its note of it.
 	check(t, s.transactLane(w.ctx, st, rows, st.record.with(pointOf(x.Header.ID), point{})))
@@ -228,7 +229,7 @@ func TestSinkOpenTransaction(t *testing.T) {
 	st := s.lane(transactionalID(s.prefix, a.ID))
 	p, err := decodePayload(x.Payload)
 	check(t, err)
-	rows, err := s.records(st, pointOf(x.Header.ID), p)
+	rows, err := s.records(st, x.Header.ID, p)
 	check(t, err)
 	check(t, st.client.BeginTransaction())
 	r := st.record.with(pointOf(x.Header.ID), point{})
@@ -345,6 +346,43 @@ func TestSinkRecords(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSinkFixed: with partitioner fixed the rows of a lane are in one partition, whatever
+// their keys, those of a subtask in the one of its number.
+func TestSinkFixed(t *testing.T) {
+	w := newWorld(t)
+	for topic, keyed := range map[string]bool{"lane": false, "subtask": true} {
+		w.topic(topic, 3, nil)
+		table := w.table(topic, conntest.Columns(), keyvalue.KeyPartitioner, keyvalue.Fixed)
+		table.PrimaryKey = []int{0}
+		s, err := w.conn.OpenSink(w.ctx, table, conntest.OwnerOf(1, 1))
+		check(t, err)
+		defer s.Close()
+		a := attemptOf(1)
+		if keyed {
+			a.ID.Keyed, a.ID.Subtask, a.ID.Manifest, a.ID.Lane = true, 5, 1, connector.LaneID{}
+		}
+		wr, err := s.OpenWriter(w.ctx, a)
+		check(t, err)
+		for i := range uint64(3) {
+			x := (&sinkWorld{world: w}).seal(wr, a, i, conntest.Rows(int64(i)*10, 10))
+			check(t, s.Publish(w.ctx, []connector.Artifact{x})...)
+		}
+		want := keyvalue.FixedPlace(a.ID) % 3
+		if keyed && want != 2 {
+			t.Errorf("subtask 5 goes to partition %d of 3", want)
+		}
+		have := w.committed(topic)
+		for _, r := range have {
+			if r.Partition != want {
+				t.Errorf("%s: a record is in partition %d, want %d", topic, r.Partition, want)
+			}
+		}
+		if len(have) != 30 {
+			t.Errorf("%s: %d records", topic, len(have))
+		}
 	}
 }
 

@@ -47,7 +47,8 @@ record's key, unless ` + "`key.format`" + ` says otherwise. Rows above the topic
 Not there yet: Kerberos, OAuth and client certificates.`,
 		Source: true, Sink: true, DefaultFormat: "json", Changelog: connector.InsertOnly,
 		Guarantee: "Exactly once: positions (topic id, partition, leader epoch, offset) are kept by the job, and each artefact is one transaction that also says so in `__millrace_commits`.",
-		Options: slices.Concat(scanOptions(), keyvalue.Options(c.formats, false), []connector.Option{partitionerOption()}, sinkOptions(),
+		Options: slices.Concat(scanOptions(), keyvalue.Options(c.formats, false), []connector.Option{keyvalue.PartitionerOption(
+			"`default` by the murmur2 hash of the primary key, without one whole transactions in turn; `round-robin` gives rows to the partitions in turn")}, sinkOptions(),
 			connectionOptions(), consumerOptions()),
 		Metadata: recordmeta.Spec(),
 		Validate: func(v connector.Values) error { return validate(v, c.formats) },
@@ -89,12 +90,6 @@ func sinkOptions() []connector.Option {
 		{Key: keyCompression, Type: connector.OptEnum, Default: "none", Enum: []string{"none", "gzip", "snappy", "lz4", "zstd"}, Doc: "How record batches are compressed."},
 		{Key: "properties.acks", Default: "all", Check: checkAcks, Doc: "`all`, the only one there is."},
 	}
-}
-
-func partitionerOption() connector.Option {
-	return connector.Option{Key: keyPartitioner, Type: connector.OptEnum, Default: "default", Enum: []string{"default", "round-robin"},
-		Refused: map[string]string{"fixed": "not_yet: \"fixed\"; there are default and round-robin"},
-		Doc:     "Which partition a row goes to: `default` by the murmur2 hash of the primary key, without one whole transactions in turn; `round-robin` gives rows to the partitions in turn."}
 }
 
 func checkAcks(s string) error {

@@ -21,14 +21,14 @@ const (
 
 // sink appends to one topic.
 type sink struct {
-	store     *topiclog.Store
-	lanes     *registry
-	owner     connector.Owner
-	table     *connector.Table
-	topic     topiclog.Topic // as it was when the sink was opened
-	enc       *keyvalue.Encoder
-	byKey     bool // rows go to the partition of their record's key
-	timestamp int  // column of the record's timestamp, -1: none
+	store       *topiclog.Store
+	lanes       *registry
+	owner       connector.Owner
+	table       *connector.Table
+	topic       topiclog.Topic // as it was when the sink was opened
+	enc         *keyvalue.Encoder
+	partitioner string
+	timestamp   int // column of the record's timestamp, -1: none
 }
 
 var (
@@ -51,7 +51,7 @@ func (c *Connector) OpenSink(_ context.Context, t *connector.Table, o connector.
 	if err != nil {
 		return nil, fmt.Errorf("table %s: %w", t.Name, err)
 	}
-	s.byKey = s.enc.HasKey() && t.Options.String("sink.partitioner") == "default"
+	s.partitioner = t.Options.String(keyvalue.KeyPartitioner)
 	wanted, err := scanrange.TopicsOf(t.Options)
 	if err != nil {
 		return nil, fmt.Errorf("table %s: %w", t.Name, err)
@@ -118,6 +118,9 @@ func (s *sink) OpenWriter(ctx context.Context, a connector.Attempt) (connector.W
 	w := &writer{s: s, st: st, at: at, topic: topic, open: make([]openPartition, len(topic.Partitions)), limit: maxHeld}
 	if a.MemoryBytes > 0 {
 		w.limit = min(w.limit, a.MemoryBytes)
+	}
+	if s.partitioner == keyvalue.Fixed {
+		w.turn = int(keyvalue.FixedPlace(a.ID)) % len(w.open)
 	}
 	codec := record.None
 	if name := topic.Settings.Compression; name != "producer" {

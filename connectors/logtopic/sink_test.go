@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/connectors/conntest"
+	"github.com/millrace/millrace/connectors/keyvalue"
 	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
@@ -98,6 +99,41 @@ func (w *logWorld) notes(tp topiclog.Topic, key string) int {
 		n += len(notes)
 	}
 	return n
+}
+
+// With partitioner fixed all rows of a lane go to one partition, after a restart as
+// well, and those of a subtask to the one of its number.
+func TestFixedPartition(t *testing.T) {
+	w := newWorld(t)
+	w.topic("out", 3, nil)
+	table := w.sinkTable("out", "sink.partitioner", "fixed")
+	table.PrimaryKey = []int{0}
+	want := int(keyvalue.FixedPlace(artifactID(1, 0))) % 3
+	for epoch := range uint64(2) {
+		wr := w.writer(w.sink(table, epoch+1), epoch+1)
+		for i := range uint64(3) {
+			write(t, wr, conntest.Rows(int64(i)*10, 10))
+			check(t, wr.s.Publish(ctx, seal(t, wr, i+1))...)
+		}
+	}
+	for p, ids := range w.ids("out") {
+		if p == want && len(ids) != 60 || p != want && len(ids) != 0 {
+			t.Errorf("partition %d has %d rows; all belong in %d", p, len(ids), want)
+		}
+	}
+	places := map[int32]bool{}
+	for set := range uint32(50) {
+		id := artifactID(1, 0)
+		id.Lane.Set = set
+		places[keyvalue.FixedPlace(id)%3] = true
+		id.Keyed, id.Subtask = true, set
+		if p := keyvalue.FixedPlace(id); p != int32(set) {
+			t.Errorf("subtask %d has place %d", set, p)
+		}
+	}
+	if len(places) != 3 {
+		t.Errorf("50 lanes go to partitions %v", places)
+	}
 }
 
 // Rows of one key go to one partition, by Kafka's murmur2 of the JSON key.

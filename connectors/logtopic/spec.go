@@ -57,8 +57,7 @@ job (10 s unless it is set) and read from their first record on. Metadata column
 			{Key: "scan.bounded.timestamp-millis", Type: connector.OptInt, Doc: "With mode `timestamp`: up to, not including, the first record at or after this time."},
 			{Key: "scan.bounded.specific-offsets", Check: scanrange.CheckOffsets, Doc: "With mode `specific-offsets`: up to, not including, these offsets."},
 			topicset.DiscoveryOption("the log"),
-			{Key: "sink.partitioner", Type: connector.OptEnum, Default: "default", Enum: []string{"default", "round-robin"},
-				Doc: "Which partition a row goes to: `default` by the murmur2 hash of the record's key (without one as `round-robin`); `round-robin` gives whole appends to the partitions in turn."},
+			keyvalue.PartitionerOption("`default` by the murmur2 hash of the record's key (without one as `round-robin`); `round-robin` gives whole appends to the partitions in turn"),
 		}, keyvalue.Options(c.formats, false)...),
 		Metadata: recordmeta.Spec(),
 		Validate: func(v connector.Values) error {

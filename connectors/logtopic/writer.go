@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/millrace/millrace/connectors/keyvalue"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/record"
@@ -59,13 +60,13 @@ func (o *openPartition) bytes() int64 {
 }
 
 // Buckets implements connector.Writer. Without a key all rows go to one
-// partition until its artefact is sealed, and then to the next: a record that
-// gives several rows stays in one append, and batches are large.
+// partition until its artefact is sealed, and then to the next, unless it is fixed: a
+// record that gives several rows stays in one append, and batches are large.
 func (w *writer) Buckets(b *batch.Batch, sel batch.Sel, out []connector.BucketID) ([]connector.BucketID, error) {
 	if w.closed {
 		return out, errWriterClosed
 	}
-	if !w.s.byKey || len(w.open) == 1 {
+	if !w.s.enc.HasKey() || w.s.partitioner != keyvalue.ByKey || len(w.open) == 1 {
 		n := len(sel)
 		if sel == nil {
 			n = b.Len
@@ -208,7 +209,7 @@ func (w *writer) seal(r *connector.SealRequest, carry bool) (connector.Artifact,
 	}
 	o.done, o.rows = nil, 0
 	w.held -= before
-	if int(r.Bucket) == w.turn {
+	if int(r.Bucket) == w.turn && w.s.partitioner != keyvalue.Fixed {
 		w.turn = (w.turn + 1) % len(w.open)
 	}
 	return a, nil
