@@ -167,8 +167,12 @@ func (s *Source) checkHead(h io.ReaderAt, size int64) error {
 			return fmt.Errorf("it is compressed with %s (not_yet: only plain text is read)", c.name)
 		}
 	}
+	whole := int64(len(head)) == size
+	for range s.opts.skipLines {
+		_, head, _ = bytes.Cut(head, []byte("\n"))
+	}
 	if f, ok := s.format.(format.HeadChecker); ok {
-		return f.CheckHead(head, int64(len(head)) == size)
+		return f.CheckHead(head, whole)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package filesystem
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -102,6 +103,7 @@ type textSplit struct {
 	read int64 // offset behind buf
 	buf  []byte
 	used int // bytes of buf that records were cut from
+	skip int // lines in front of the first record
 }
 
 func (r *reader) openText(w *splitWork) (splitReader, error) {
@@ -109,7 +111,31 @@ func (r *reader) openText(w *splitWork) (splitReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &textSplit{r: r, w: w, file: h, pos: w.from, read: w.from}, nil
+	t := &textSplit{r: r, w: w, file: h, pos: w.from, read: w.from}
+	if w.from == 0 {
+		t.skip = r.source.opts.skipLines // a later position is behind them
+	}
+	return t, nil
+}
+
+// skipLines passes over the lines in front of the first record, all of them at once: no
+// position is between two of them.
+func (t *textSplit) skipLines() error {
+	for t.skip > 0 {
+		if i := bytes.IndexByte(t.buf[t.used:], '\n'); i >= 0 {
+			t.used += i + 1
+			t.skip--
+			continue
+		}
+		if t.read >= t.w.file.size {
+			t.used, t.skip = len(t.buf), 0
+			return nil
+		}
+		if err := t.fill(2 * cap(t.buf)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fill reads more bytes behind those not used yet. It never moves bytes that a
@@ -155,6 +181,9 @@ func (t *textSplit) next(b *batch.Batch, maxRows, maxBytes int) error {
 	a := &t.r.appender
 	a.Begin(b, t.r.schema)
 	start := t.pos + int64(t.used)
+	if err := t.skipLines(); err != nil {
+		return err
+	}
 	a.BeginRun(t.w.split.Number, start)
 	raw := rawRecords{}
 	for a.Rows() < maxRows && t.pos+int64(t.used) < t.w.end && t.pos+int64(t.used)-start < int64(max(maxBytes, 1)) {

@@ -45,6 +45,7 @@ const (
 	keyParallelism    = "sink.parallelism"
 	keyMonitor        = "source.monitor-interval"
 	keyPathRegex      = "source.path.regex-pattern"
+	keySkipLines      = "source.skip-lines"
 	keyLookupCache    = "lookup.cache"
 	keyLate           = "sink.late-data"
 	keyLatePath       = "sink.late-data.path"
@@ -155,6 +156,7 @@ func (c *Connector) options() []connector.Option {
 		{Key: keyParallelism, Type: connector.OptInt, Check: notYet("a parallelism of its own for a sink; lanes follow the topics"), Doc: "Not yet."},
 		{Key: keyMonitor, Type: connector.OptDuration, Doc: "Look for new files at this interval; unset: the files that are there at the start."},
 		{Key: keyPathRegex, Type: connector.OptString, Check: notYet("reading only paths that match a pattern"), Doc: "Not yet."},
+		{Key: keySkipLines, Type: connector.OptInt, Min: 0, Max: 1 << 20, Default: "0", Doc: "How many lines at the beginning of each text file are no rows, such as a line of names. Not Flink's."},
 		{Key: keyLookupCache, Type: connector.OptEnum, Enum: []string{"FULL"}, Default: "FULL",
 			Refused: map[string]string{"NONE": "files have no index: without a cache each lookup would read the whole table",
 				"PARTIAL": "files have no index: the whole table is read for one row, and then kept"},
@@ -181,6 +183,9 @@ func (c *Connector) validate(v connector.Values) error {
 	}
 	if v.Bytes(keyFileSize) <= 0 {
 		return &connector.OptionError{Key: keyFileSize, OnValue: true, Message: "files cannot be sealed at 0 bytes"}
+	}
+	if v.Has(keySkipLines) && v.String("format") == formatParquet {
+		return &connector.OptionError{Key: keySkipLines, Message: "files of Parquet have no lines"}
 	}
 	return fullcache.Validate(v)
 }
@@ -213,6 +218,7 @@ type tableOptions struct {
 	success     string
 	time        func(tablePartition string) (int64, error)
 	monitor     time.Duration
+	skipLines   int // at the beginning of a text file that is read
 }
 
 func (c *Connector) tableOptions(t *connector.Table) (tableOptions, error) {
@@ -225,6 +231,7 @@ func (c *Connector) tableOptions(t *connector.Table) (tableOptions, error) {
 		delay:       v.Duration(keyDelay),
 		success:     v.String(keySuccessName),
 		monitor:     v.Duration(keyMonitor),
+		skipLines:   int(v.Int(keySkipLines)),
 	}
 	if o.format != formatParquet && c.formats[o.format] == nil {
 		return o, &connector.OptionError{Key: "format", OnValue: true, Message: fmt.Sprintf("format %q cannot be used in files", o.format)}

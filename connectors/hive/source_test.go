@@ -155,6 +155,18 @@ func TestTextTables(t *testing.T) {
 	wantRows(t, rowsOf(t, readAll(t, src, []int{0}))[1:], `{"late":"l"}`, `{"late":"z"}`, `{"late":null}`)
 }
 
+// TestHeaderLines: lines that Hive passes over are no rows, in each file of a partition.
+func TestHeaderLines(t *testing.T) {
+	w := textWorld()
+	w.text(metastore.Storage{SerDe: textSerDe, InputFormat: textInput, SerDeParameters: map[string]string{"field.delim": ","}},
+		map[string]string{"skip.header.line.count": "2"}, "id int, name string", map[string]string{"a": "file:/h"})
+	w.put(t, "/h/1", "id,name\n---,---\n1,x\n2,y\n")
+	w.put(t, "/h/2", "id,name\n---,---\n3,z")
+	w.put(t, "/h/3", "id,name")
+	table := w.tableOf(cols("id", types.NewInt(), "name", types.NewString(), "dt", types.NewString()), []int{2}, map[string]string{keyPolicy: ""})
+	wantRows(t, rowsOf(t, readAll(t, openSource(t, w, table), nil)), `{"id":1,"name":"x","dt":"a"}`, `{"id":2,"name":"y","dt":"a"}`, `{"id":3,"name":"z","dt":"a"}`)
+}
+
 func TestJSONTables(t *testing.T) {
 	w := textWorld()
 	w.text(metastore.Storage{SerDe: hcatSerDe, InputFormat: textInput}, nil, "userid bigint, tags array<string>", map[string]string{"a": "file:/j"})
@@ -179,7 +191,8 @@ func TestUnreadable(t *testing.T) {
 		"avro":       {storage: func(s *metastore.Storage) { s.SerDe = "org.apache.hadoop.hive.serde2.avro.AvroSerDe" }, says: "its SerDe is org.apache.hadoop.hive.serde2.avro.AvroSerDe (not_yet"},
 		"sequence":   {storage: func(s *metastore.Storage) { s.InputFormat = "org.apache.hadoop.mapred.SequenceFileInputFormat" }, says: "SequenceFileInputFormat"},
 		"escaped":    {storage: func(s *metastore.Storage) { s.SerDeParameters["escape.delim"] = "\\" }, says: "escape.delim"},
-		"header":     {table: func(t *metastore.Table) { t.Parameters["skip.header.line.count"] = "1" }, says: "skip.header.line.count"},
+		"header":     {table: func(t *metastore.Table) { t.Parameters["skip.header.line.count"] = "-1" }, says: "skip.header.line.count"},
+		"footer":     {table: func(t *metastore.Table) { t.Parameters["skip.footer.line.count"] = "1" }, says: "skip.footer.line.count"},
 		"view":       {table: func(t *metastore.Table) { t.Type = "VIRTUAL_VIEW" }, says: "it is a VIRTUAL_VIEW"},
 		"iceberg":    {table: func(t *metastore.Table) { t.Parameters["table_type"] = "ICEBERG" }, says: "table of ICEBERG"},
 		"acid":       {table: func(t *metastore.Table) { t.Parameters["transactional"] = "true" }, says: "transactional"},

@@ -51,15 +51,21 @@ func storedAs(s *metastore.Storage, params map[string]string) (stored, []string)
 		return def
 	}
 	var faults []string
-	for _, key := range []string{"skip.header.line.count", "skip.footer.line.count"} {
-		if v := get(key, "0"); v != "0" {
-			faults = append(faults, fmt.Sprintf("its files have %s lines that are not rows ('%s', not_yet)", v, key))
-		}
+	const header, footer = "skip.header.line.count", "skip.footer.line.count"
+	if v := get(footer, "0"); v != "0" {
+		faults = append(faults, fmt.Sprintf("its files have %s lines that are not rows ('%s', not_yet)", v, footer))
 	}
 	if v := get("serialization.encoding", "UTF-8"); !strings.EqualFold(v, "UTF-8") {
 		faults = append(faults, fmt.Sprintf("its text is encoded in %s (not_yet: only UTF-8)", v))
 	}
 	out := stored{format: formatCSV, options: map[string]string{}}
+	if v := get(header, "0"); v != "0" {
+		if n, err := strconv.ParseUint(v, 10, 20); err != nil {
+			faults = append(faults, fmt.Sprintf("'%s' is %q, no number of lines", header, v))
+		} else if n > 0 {
+			out.options["source.skip-lines"] = strconv.FormatUint(n, 10)
+		}
+	}
 	if s.SerDe != textSerDe {
 		out.format = formatJSON
 		return out, faults
