@@ -88,7 +88,9 @@ type Join struct {
 	// Temporal makes a temporal join, of the kinds INNER and LEFT: a left row is
 	// paired with the right row of its key that has the greatest time up to its own;
 	// of equal times with the one that came last; nil: none. The condition decides
-	// about that pair.
+	// about that pair. With Retracts left rows may take earlier ones back, of any time:
+	// their results go (-D), and all versions stay; and a right row that is a deletion
+	// says that its key has no version from its time on.
 	Temporal *JoinTemporal
 	// Changes makes a join of streams without a bound in time, of the kinds INNER to
 	// MARK: a pair comes as soon as both rows are there, a padded row is taken back

@@ -98,7 +98,7 @@ func (j *StreamJoin) flush(m *matching, side int, sign int32, kinds []batch.Kind
 	}
 	m.li, m.ri = m.li[:0], m.ri[:0]
 	if sign < 0 {
-		if err := j.emitPairs(m, kinds); err != nil {
+		if err := m.emitKinds(kinds); err != nil {
 			return err
 		}
 	}
@@ -116,13 +116,13 @@ func (j *StreamJoin) flush(m *matching, side int, sign int32, kinds []batch.Kind
 		}
 	}
 	if sign > 0 {
-		return j.emitPairs(m, kinds)
+		return m.emitKinds(kinds)
 	}
 	return nil
 }
 
-// emitPairs gives the pairs of m.pass.
-func (j *StreamJoin) emitPairs(m *matching, kinds []batch.Kind) error {
+// emitKinds gives the pairs of m.pass, each with the kind of its place.
+func (m *matching) emitKinds(kinds []batch.Kind) error {
 	if len(m.pass) == 0 {
 		return nil
 	}

@@ -15,13 +15,21 @@ import (
 // versions up to it are there, so that the result does not depend on the order in
 // which the two sides came. Of the versions up to the watermark the last of each key
 // stays.
+//
+// Where left rows may be taken back they stay, and all versions do, so that a row
+// comes and goes with the same version, whenever that is.
 type TemporalJoin struct {
 	plan *joinPlan
 	side [2]timedRows
 	keys *state.Keys
 	// versions are, by slot, right rows by their time, each time once.
 	versions [][]int32
-	due      batch.Sel
+	// deleted are, by right row, those that say that there is no version from then on.
+	deleted []bool
+	// lives are, where left rows may be taken back, those that are there, by hash.
+	lives map[uint64][]int32
+	due   batch.Sel
+	all   []*batch.Vec
 }
 
 func newTemporalJoin(p *joinPlan) *TemporalJoin {
@@ -31,14 +39,20 @@ func newTemporalJoin(p *joinPlan) *TemporalJoin {
 }
 
 func (j *TemporalJoin) reset() {
-	j.keys, j.versions = state.NewKeys(j.plan.keyTypes), nil
+	j.keys, j.versions, j.deleted = state.NewKeys(j.plan.keyTypes), nil, nil
+	if j.plan.op.Retracts[0] {
+		j.lives = map[uint64][]int32{}
+	}
 	for i := range j.side {
 		j.side[i] = timedRows{rowStore: newRowStore(j.plan.in[i])}
 	}
 }
 
 // Fold implements Keyed.
-func (j *TemporalJoin) Fold(_ *expr.Context, in *KeyedRows, out *Results) error {
+func (j *TemporalJoin) Fold(ctx *expr.Context, in *KeyedRows, out *Results) error {
+	if in.Input == 0 && j.lives != nil {
+		return j.foldChanges(ctx, in, out)
+	}
 	j.add(in.Input, in.Batch, in.Sel, out.Dead)
 	return nil
 }
@@ -55,7 +69,10 @@ func (j *TemporalJoin) add(side int, b *batch.Batch, sel batch.Sel, dead func(*b
 		at, time := int32(first+i), wallOf(times, int(row))
 		s.note(at, p.slots[row], time, time)
 		if side == 1 {
+			j.deleted = append(j.deleted, b.KindOf(int(row)) == batch.Delete)
 			j.version(at, p.slots[row])
+		} else if j.lives != nil {
+			j.live(at)
 		}
 	}
 }
@@ -81,8 +98,25 @@ func (j *TemporalJoin) upTo(v []int32, time int64) int {
 	return sort.Search(len(v), func(i int) bool { return times[v[i]] > time })
 }
 
+// versionOf is the version of a left row, -1: there is none.
+func (j *TemporalJoin) versionOf(row int32) int32 {
+	left := &j.side[0]
+	if left.slot[row] < 0 {
+		return -1
+	}
+	v := j.versions[left.slot[row]]
+	i := j.upTo(v, left.time[row])
+	if i == 0 || j.deleted[v[i-1]] {
+		return -1
+	}
+	return v[i-1]
+}
+
 // Advance implements Keyed.
 func (j *TemporalJoin) Advance(ctx *expr.Context, time int64, out *Results) error {
+	if j.lives != nil {
+		return j.advanceChanges(ctx, time, out)
+	}
 	left, right := &j.side[0], &j.side[1]
 	m := &matching{joinTable: &joinTable{joinPlan: j.plan}, ctx: ctx, res: out}
 	m.side = [2]rowStore{left.rowStore, right.rowStore}
@@ -91,15 +125,11 @@ func (j *TemporalJoin) Advance(ctx *expr.Context, time int64, out *Results) erro
 		row := left.ends.pop().key
 		j.due = append(j.due, row)
 		left.forget(row)
-		if left.slot[row] < 0 {
+		v := j.versionOf(row)
+		if v < 0 {
 			continue
 		}
-		v := j.versions[left.slot[row]]
-		i := j.upTo(v, left.time[row])
-		if i == 0 {
-			continue
-		}
-		m.li, m.ri = append(m.li, row), append(m.ri, v[i-1])
+		m.li, m.ri = append(m.li, row), append(m.ri, v)
 		if len(m.li) == emitRows {
 			if err := m.emitPairs(left.matched, right.matched); err != nil {
 				return err
@@ -143,41 +173,108 @@ func (j *TemporalJoin) retire(time int64) {
 
 // compact forgets the rows that are gone, and keys without rows.
 func (j *TemporalJoin) compact() {
-	old := j.side
+	var rows [2]*batch.Batch
+	var flags [2][]bool
+	for i := range rows {
+		rows[i], flags[i] = j.there(i)
+	}
 	j.reset()
-	for i := range old {
-		b, _ := old[i].live()
-		j.add(i, b, all(b.Len), func(*batch.Batch, *batch.ValueError) {})
+	for i, b := range rows {
+		j.put(i, b, all(b.Len), flags[i])
 	}
 }
 
-// Save implements Keyed.
-func (j *TemporalJoin) Save() []byte {
-	var dst []byte
-	for i := range j.side {
-		b, _ := j.side[i].live()
-		dst = (&rowStore{schema: b.Schema, rows: *b}).save(dst)
+// there are the rows of a side that are not gone, with what is noted of each: of left
+// ones that they were given, of right ones that they are deletions.
+func (j *TemporalJoin) there(side int) (*batch.Batch, []bool) {
+	s := &j.side[side]
+	b, flags := s.live()
+	if side == 1 {
+		flags = flags[:0]
+		for row, gone := range s.gone {
+			if !gone {
+				flags = append(flags, j.deleted[row])
+			}
+		}
 	}
-	return dst
+	return b, flags
+}
+
+// put adds rows of which flags are known, by their place in b.
+func (j *TemporalJoin) put(side int, b *batch.Batch, sel batch.Sel, flags []bool) {
+	first := j.side[side].rows.Len
+	j.add(side, b, sel, func(*batch.Batch, *batch.ValueError) {})
+	if !j.plan.op.Retracts[side] {
+		return
+	}
+	for i, row := range j.plan.keep {
+		if side == 1 {
+			j.deleted[first+i] = flags[row]
+		} else {
+			j.side[0].matched[first+i] = flags[row]
+		}
+	}
+}
+
+// Save implements Keyed: flags of the sides that may change, then their rows.
+func (j *TemporalJoin) Save() []byte {
+	var dst, rows []byte
+	for i := range j.side {
+		b, flags := j.there(i)
+		rows = (&rowStore{schema: b.Schema, rows: *b}).save(rows)
+		if j.plan.op.Retracts[i] {
+			set := make([]byte, len(flags))
+			for k, is := range flags {
+				if is {
+					set[k] = 1
+				}
+			}
+			dst = state.AppendBytes(dst, set)
+		}
+	}
+	return append(dst, rows...)
 }
 
 // Load implements Keyed.
 func (j *TemporalJoin) Load(payload []byte, groups state.Range) error {
 	r := state.NewReader(payload)
+	var flags [2][]bool
+	for i := range flags {
+		if j.plan.op.Retracts[i] {
+			for _, is := range []byte(r.String()) {
+				flags[i] = append(flags[i], is == 1)
+			}
+		}
+	}
+	corrupt := false
 	err := j.plan.loadRows(r, groups, func(side int, b *batch.Batch, sel batch.Sel) {
-		j.add(side, b, sel, func(*batch.Batch, *batch.ValueError) {})
+		if j.plan.op.Retracts[side] && len(flags[side]) != b.Len {
+			corrupt = true
+			return
+		}
+		j.put(side, b, sel, flags[side])
 	})
 	if err != nil {
 		return err
 	}
-	if r.Rest() > 0 {
+	if corrupt || r.Rest() > 0 {
 		return state.ErrCorrupt
 	}
 	return r.Err()
 }
 
 // Kind implements Keyed.
-func (*TemporalJoin) Kind() string { return "TemporalJoin" }
+func (j *TemporalJoin) Kind() string {
+	switch j.plan.op.Retracts {
+	case [2]bool{}:
+		return "TemporalJoin"
+	case [2]bool{true, false}:
+		return "TemporalJoin of changes"
+	case [2]bool{false, true}:
+		return "TemporalJoin with deletions"
+	}
+	return "TemporalJoin of changes with deletions"
+}
 
 // Fingerprint implements Keyed.
 func (j *TemporalJoin) Fingerprint() uint64 { return j.plan.fingerprint() }
@@ -185,5 +282,6 @@ func (j *TemporalJoin) Fingerprint() uint64 { return j.plan.fingerprint() }
 // Bytes implements Keyed.
 func (j *TemporalJoin) Bytes() int64 {
 	n := j.keys.Bytes() + 24*int64(cap(j.versions)) + j.side[0].bytes() + j.side[1].bytes()
-	return n + 4*int64(cap(j.side[1].slot)) // the rows in versions
+	n += 64 * int64(len(j.lives))
+	return n + 4*int64(cap(j.side[1].slot)) + int64(cap(j.deleted)) // the rows in versions
 }

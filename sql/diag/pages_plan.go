@@ -23,7 +23,7 @@ table. A window changes rows, too, where 'table.exec.emit.early-fire.enabled' or
 			Explanation: `A window goes by the row time: the column that WATERMARK FOR names, passed on by bare
 references only. An expression over it, even a CAST, is an ordinary column. So is PROCTIME(),
 the time of processing. A temporal join (FOR SYSTEM_TIME
-AS OF a row time) takes a versioned table: the last row of each key by row time, as ROW_NUMBER keeps it, or
+AS OF a row time) takes a versioned table: the last or first row of each key by row time, as ROW_NUMBER keeps it, or
 one with a primary key and a watermark.`,
 			Wrong: exampleJob("SELECT uid, MAX(room) FROM TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(n), INTERVAL '1' HOUR)) GROUP BY window_start, window_end, uid"),
 			Right: exampleJob("SELECT uid, MAX(room) FROM " + window + " GROUP BY window_start, window_end, uid"),

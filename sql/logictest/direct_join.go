@@ -47,6 +47,7 @@ func (r *run) live(n *graph.Node, op *graph.Join, side int) (*collected, error) 
 		}
 		if ok {
 			out.add(b, int32(row))
+			out.kinds[out.n-1] = in.kinds[row]
 		}
 	}
 	return out, nil
@@ -199,6 +200,9 @@ func (p *pairs) version(l int) int {
 		if at <= ms(left, l) && (out < 0 || at >= ms(right, out)) && p.keys(l, i).truth {
 			out = i
 		}
+	}
+	if out >= 0 && p.right.kinds[out] == batch.Delete {
+		return -1
 	}
 	return out
 }

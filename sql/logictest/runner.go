@@ -80,7 +80,7 @@ func (f *file) compile(b *block, s *compile.Session, w Way) (*compile.Unit, diag
 		mode = compile.ModeRun
 	}
 	return compile.Compile([]compile.Source{{Name: "block", Text: b.sql}}, compile.Options{
-		Registry: sqltest.Registry(f.given), Mode: mode, ResultSink: f.out, Session: s,
+		Registry: sqltest.Registry(f.given, sqltest.NewGivenUpserts(f.given)), Mode: mode, ResultSink: f.out, Session: s,
 		Parallelism: w.Run.Parallelism, NoOptimizer: w.NoOptimizer,
 	})
 }

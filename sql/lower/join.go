@@ -72,6 +72,7 @@ func (l *lowerer) joinTime(n *plan.Join, op *graph.Join, sides ...*lowered) erro
 			return err
 		}
 		op.Temporal = &graph.JoinTemporal{LeftTime: lt, RightTime: rt}
+		op.Retracts = [2]bool{plan.ChangelogOf(n.Left).By != nil, t.Deletes}
 	}
 	return nil
 }

@@ -71,6 +71,13 @@ func (eb *exprBinder) aggregateCall(agg *fn.Aggregate, c *syntax.Call, input Nod
 			}
 		}
 	}
+	if input != nil && len(args) == 1 && (agg.Name == "MAX" || agg.Name == "MIN") {
+		if ref, bare := args[0].(*expr.Column); bare {
+			if col, ok := ColumnByID(input.Columns(), ref.Index); ok && (col.RowTime || col.Changing != NoTime) {
+				ac.col.Changing = GroupTime
+			}
+		}
+	}
 	eb.aggregateTypes(ac, agg, args, c)
 	return ac
 }
@@ -176,7 +183,7 @@ func (g *grouping) aggregate(s *syntax.Select) Node {
 		k.col = *c
 		// The state of a key goes back together with the positions of its rows, so
 		// that it does not matter that a replay may look up another key.
-		k.col.RowTime, k.col.Lookup = false, false
+		k.col.RowTime, k.col.Changing, k.col.Lookup = false, NoTime, false
 		a.Keys = append(a.Keys, ref.Index)
 		a.Cols = append(a.Cols, k.col)
 	}

@@ -288,7 +288,11 @@ func (b *Binder) watermark(s *Scan, out *Output) {
 	det := expr.DeterminismOf(e)
 	for i := range cols {
 		if cols[i].Name == t.Watermark.Column {
-			cols[i].RowTime = true
+			if givesUpserts(t) {
+				cols[i].Changing = RowTimes // of a computed column: the rows are kept by key
+			} else {
+				cols[i].RowTime = true
+			}
 			det = max(det, cols[i].Determinism)
 		}
 	}

@@ -210,7 +210,7 @@ func (g *grouping) expand(pre *Project, a *Aggregate) Node {
 				return nil
 			}
 			c := *from
-			c.ID, c.Type, c.RowTime, c.Window = b.id(), t, false, nil
+			c.ID, c.Type, c.RowTime, c.Changing, c.Window = b.id(), t, false, NoTime, nil
 			post.Exprs, post.Cols = append(post.Exprs, e), append(post.Cols, c)
 			a.Keys[at], a.Cols[at], k.col = c.ID, c, c
 		}

@@ -55,7 +55,7 @@ func retyped(cols, joined []Column) []Column {
 	out := slices.Clone(cols)
 	for i := range out {
 		if c, ok := ColumnByID(joined, out[i].ID); ok {
-			out[i].Type, out[i].RowTime, out[i].Window, out[i].WindowOnly = c.Type, c.RowTime, c.Window, c.WindowOnly
+			out[i].Type, out[i].RowTime, out[i].Changing, out[i].Window, out[i].WindowOnly = c.Type, c.RowTime, c.Changing, c.Window, c.WindowOnly
 		}
 	}
 	return out

@@ -42,6 +42,9 @@ func (b *Binder) firstRows(out *Output, limit, offset int64, at diag.Span) *Outp
 func inNoOrder(cols []Column) []Column {
 	out := slices.Clone(cols)
 	for i := range out {
+		if out[i].RowTime {
+			out[i].Changing = RowTimes
+		}
 		out[i].RowTime, out[i].Window = false, nil
 	}
 	return out

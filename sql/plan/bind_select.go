@@ -280,6 +280,9 @@ func (sel *selection) project() {
 		if it.computed && bare {
 			// An expression that comes down to a column, such as a CAST to its own type, is one all the same.
 			c.ID, c.RowTime, c.Window = sel.b.id(), false, nil
+			if c.Changing == RowTimes {
+				c.Changing = NoTime
+			}
 		}
 		p.Cols = append(p.Cols, c)
 		out.Spans = append(out.Spans, it.span)

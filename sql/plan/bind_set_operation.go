@@ -96,7 +96,7 @@ func (b *Binder) setOperation(s *syntax.SetOp, ctes []*cte) *Output {
 	}
 	n := &SetOperation{Left: u.In[0], Right: u.In[1], Kind: kind, All: s.All, Changes: b.streaming(), TTL: b.StateTTL, Cols: u.Cols, Path: b.path(strings.ToLower(word)), Span: s.Span()}
 	for i := range n.Cols {
-		n.Cols[i].RowTime = false
+		n.Cols[i].RowTime, n.Cols[i].Changing = false, NoTime
 	}
 	return &Output{Node: n, Spans: out.Spans, Named: out.Named}
 }
@@ -199,6 +199,7 @@ func (b *Binder) distinct(out *Output, at diag.Span) *Output {
 	for i := range cols {
 		// Rows that are late pass, so that what is behind could not go by their time.
 		cols[i].RowTime = cols[i].RowTime && b.Batch
+		cols[i].Changing = NoTime
 	}
 	a.groupBy(cols)
 	return &Output{Node: keepOrder(a, cols), Spans: out.Spans, Named: out.Named}
@@ -232,7 +233,7 @@ func (b *Binder) changingSet(out *Output, kind graph.SetKind, path string, at di
 		both.In = append(both.In, p)
 	}
 	for i := range both.Cols {
-		both.Cols[i].RowTime = false
+		both.Cols[i].RowTime, both.Cols[i].Changing = false, NoTime
 	}
 	side := Column{ID: b.id(), Name: "side", Type: number}
 	a := &Aggregate{Input: both, Updates: true, TTL: b.StateTTL, Time: -1, Path: path, Span: at}

@@ -14,10 +14,12 @@ type versioned struct {
 	node Node
 	keys []int // ids
 	time int   // id of the row time, -1: none
+	// deletes: a row may say that its key has no version any more.
+	deletes bool
 }
 
-// rowTime finds the column that AS OF names if it is row time; nil, without a word,
-// if it is none.
+// rowTime finds the column that AS OF names if it is row time, also of rows that
+// change; nil, without a word, if it is none.
 func (s *scope) rowTime(e syntax.Expr) *Column {
 	ref, ok := e.(*syntax.ColumnRef)
 	if !ok || len(ref.Parts) > 2 {
@@ -35,7 +37,7 @@ func (s *scope) rowTime(e syntax.Expr) *Column {
 	} else {
 		found, _ = s.find(ref.Parts[0].Name)
 	}
-	if len(found) != 1 || !found[0].RowTime {
+	if len(found) != 1 || !found[0].RowTime && found[0].Changing == NoTime {
 		return nil
 	}
 	return found[0]
@@ -123,15 +125,13 @@ func (b *Binder) temporal(v *versioned, left Node, asOf *Column, conds []expr.Ex
 			WithHelp("declare both as TIMESTAMP(3), or both as TIMESTAMP_LTZ(3)")
 		return nil
 	}
-	for i, side := range []Node{left, v.node} {
-		if c := ChangelogOf(side); c.By != nil {
-			b.notYet([]diag.Span{j.Op.Span(), t.Name.Span()}[i], "a temporal join of rows that change ("+nameOfUpdate(c.By)+")").
-				WithHelp("join first, in a sub-query or view, and put it above")
-			return nil
-		}
+	if c := ChangelogOf(v.node); c.By != nil {
+		b.notYet(t.Name.Span(), "a temporal join with versions that change ("+nameOfUpdate(c.By)+")").
+			WithHelp("join first, in a sub-query or view, and put it above")
+		return nil
 	}
 	n := &Join{Kind: joinKinds[j.Kind], Left: left, Right: v.node, Condition: conjunction(rest), Span: j.Op.Span(),
-		Temporal: &JoinTemporal{LeftTime: asOf.ID, RightTime: v.time}}
+		Temporal: &JoinTemporal{LeftTime: asOf.ID, RightTime: v.time, Deletes: v.deletes}}
 	return b.keyedJoin(n, lk, rk, safe)
 }
 
@@ -145,36 +145,34 @@ func widened(e expr.Expr) expr.Expr {
 }
 
 // versions reads a versioned table: the last row of each key by row time, of which
-// each row is a version while it was the last one, or a table with a primary key. nil
-// means that something was reported.
+// each row is a version while it was the last one, the first row of each key, or a
+// table with a primary key. nil means that something was reported.
 func (b *Binder) versions(out *Output, t *syntax.TableRef) *versioned {
 	projects, n := unprojected(out.Node)
 	v, by := &versioned{time: -1}, -1
 	switch n := n.(type) {
 	case *Rank:
-		if !n.Latest || n.Window != nil {
-			b.notVersioned(t, "it keeps other rows than the last one of each key by row time")
+		switch {
+		case n.Window == nil && n.Latest:
+			v.node = b.allRows(n)
+		case n.Window == nil && (n.First || b.Batch && earliest(n)):
+			v.node = n // it is the one version of its key, for good
+		default:
+			b.notVersioned(t, "it keeps other rows than the first or the last one of each key by row time")
 			return nil
 		}
-		v.node, v.keys, by = b.allRows(n), n.Keys, n.Order[0].ID
+		v.keys, by = n.Keys, n.Order[0].ID
 	case *Scan:
-		if len(n.Table.PrimaryKey) == 0 {
-			b.notVersioned(t, "it has no PRIMARY KEY").WithNote(n.Table.Span, "table %q is declared here", n.Table.Name)
+		if v.node, v.keys = n, b.versionKey(n, t); v.keys == nil {
 			return nil
 		}
-		if n.Watermark == nil {
-			b.notVersioned(t, "it has no WATERMARK").WithNote(n.Table.Span, "table %q is declared here", n.Table.Name)
+	case *Normalize:
+		// Each record is a version, or says that there is none any more.
+		scan := n.Input.(*Scan)
+		if v.node, v.keys = scan, b.versionKey(scan, t); v.keys == nil {
 			return nil
 		}
-		v.node = n
-		for _, k := range n.Table.PrimaryKey {
-			i := slices.IndexFunc(n.Cols, func(c Column) bool { return c.Name == k })
-			if i < 0 {
-				b.notYet(t.Name.Span(), "a versioned table whose primary key is computed")
-				return nil
-			}
-			v.keys = append(v.keys, n.Cols[i].ID)
-		}
+		by, v.deletes = scan.Time, true
 	default:
 		b.notVersioned(t, "it is more than the last row of each key")
 		return nil
@@ -187,6 +185,13 @@ func (b *Binder) versions(out *Output, t *syntax.TableRef) *versioned {
 		p.Cols = retyped(p.Cols, below)
 		if _, scan := n.(*Scan); scan {
 			p.Cols = projects[i].Cols // a computed row time has its mark here
+		}
+		if _, newest := n.(*Normalize); newest {
+			for c := range p.Cols {
+				if p.Cols[c].Changing == RowTimes {
+					p.Cols[c].RowTime, p.Cols[c].Changing = true, NoTime
+				}
+			}
 		}
 		v.node = &p
 	}
@@ -207,6 +212,38 @@ func (b *Binder) versions(out *Output, t *syntax.TableRef) *versioned {
 		return nil
 	}
 	return v
+}
+
+// earliest reports a Rank of the first row of each key by row time, in batch mode.
+func earliest(n *Rank) bool {
+	if n.N != 1 || len(n.Order) != 1 || n.Order[0].Desc {
+		return false
+	}
+	c, ok := ColumnByID(n.Input.Columns(), n.Order[0].ID)
+	return ok && c.RowTime
+}
+
+// versionKey are the ids of the primary key of a table whose rows are versions; nil
+// means that something was reported.
+func (b *Binder) versionKey(n *Scan, t *syntax.TableRef) []int {
+	switch {
+	case len(n.Table.PrimaryKey) == 0:
+		b.notVersioned(t, "it has no PRIMARY KEY").WithNote(n.Table.Span, "table %q is declared here", n.Table.Name)
+		return nil
+	case n.Watermark == nil:
+		b.notVersioned(t, "it has no WATERMARK").WithNote(n.Table.Span, "table %q is declared here", n.Table.Name)
+		return nil
+	}
+	var keys []int
+	for _, k := range n.Table.PrimaryKey {
+		i := slices.IndexFunc(n.Cols, func(c Column) bool { return c.Name == k })
+		if i < 0 {
+			b.notYet(t.Name.Span(), "a versioned table whose primary key is computed")
+			return nil
+		}
+		keys = append(keys, n.Cols[i].ID)
+	}
+	return keys
 }
 
 // allRows is the input of a Rank that keeps the last row, each row as it was when it

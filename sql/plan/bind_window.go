@@ -111,7 +111,7 @@ func (b *Binder) windowTable(name string, f windowFunc, c *syntax.Call, sc *scop
 	if !b.checkWindow(w, args[2].Span(), sizeAt.Span()) {
 		return nil
 	}
-	timeCol := b.descriptor(args[1], in)
+	timeCol := b.descriptor(args[1], in, f.kind)
 	if timeCol == nil {
 		return nil
 	}
@@ -163,7 +163,7 @@ func (b *Binder) windowNode(in Node, w *Window, timeID int) *WindowTable {
 		}
 		// Row time moves on to window_time, as in Flink. The node below keeps
 		// its mark.
-		col.RowTime = false
+		col.RowTime, col.Changing = false, NoTime
 		n.Cols = append(n.Cols, col)
 	}
 	n.Cols = append(n.Cols, b.windowColumns(w, timeID)...)
@@ -183,6 +183,13 @@ func (b *Binder) windowColumns(w *Window, timeID int) []Column {
 	}
 	cols[WindowTime].Type = wt
 	cols[WindowTime].RowTime = w.RowTime
+	if w.Changing {
+		// They say of what a row is; no watermark ends them.
+		for i := range cols {
+			cols[i].Window = nil
+		}
+		cols[WindowTime].Changing = RowTimes
+	}
 	return cols
 }
 
@@ -225,7 +232,9 @@ func (b *Binder) tableArg(e syntax.Expr, sc *scope, session bool) (out *Output, 
 	return out, keys
 }
 
-func (b *Binder) descriptor(e syntax.Expr, in *Output) *Column {
+// descriptor is the column that windows of a kind divide. Those that are each row's
+// own take rows that change.
+func (b *Binder) descriptor(e syntax.Expr, in *Output, kind WindowKind) *Column {
 	d, ok := e.(*syntax.Descriptor)
 	if !ok || len(d.Columns) != 1 {
 		b.errorf(diag.CodeBadArgument, e.Span(), "the second argument must be DESCRIPTOR(column)")
@@ -235,6 +244,9 @@ func (b *Binder) descriptor(e syntax.Expr, in *Output) *Column {
 	col, _, ok := sc.resolve(b, &syntax.ColumnRef{Loc: syntax.Loc{Src: d.Columns[0].Span()}, Parts: d.Columns})
 	if !ok {
 		return nil
+	}
+	if col.Changing == RowTimes && kind != SessionWindow {
+		return col
 	}
 	if !b.usableAsTime(col, d.Columns[0].Span()) {
 		return nil
@@ -246,6 +258,11 @@ func (b *Binder) descriptor(e syntax.Expr, in *Output) *Column {
 func (b *Binder) usableAsTime(col *Column, at diag.Span) bool {
 	if !col.Type.IsTimestamp() || col.Type.Precision > 6 {
 		b.errorf(diag.CodeRowTime, at, "column %q is %s; a window needs a TIMESTAMP(p) or TIMESTAMP_LTZ(p) with p up to 6", col.Name, col.Type.WithNullable(true))
+		return false
+	}
+	if col.Changing != NoTime {
+		b.errorf(diag.CodeRowTime, at, "column %q has row times of rows that change, which such windows do not take", col.Name).
+			WithHelp("take the window below, of the rows as they come")
 		return false
 	}
 	if !col.RowTime && !col.ProcTime && !b.Batch && !b.declaring {
@@ -260,7 +277,7 @@ func (b *Binder) usableAsTime(col *Column, at diag.Span) bool {
 
 // timeOf says what time a window divides.
 func (b *Binder) timeOf(w *Window, col *Column, at diag.Span) bool {
-	w.LTZ, w.RowTime = col.Type.Kind == rt.TimestampLTZ, col.RowTime
+	w.LTZ, w.RowTime, w.Changing = col.Type.Kind == rt.TimestampLTZ, col.RowTime, col.Changing == RowTimes && !b.Batch
 	w.Processing = col.ProcTime && !col.RowTime && !b.Batch
 	if w.Processing && b.wallRepeats(w) {
 		// The hour that comes twice would begin windows that have ended.

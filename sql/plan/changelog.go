@@ -64,6 +64,7 @@ func ChangelogOf(n Node) Changelog {
 		if n.Changes && (n.Kind != graph.InnerJoin || in.By != nil) {
 			return Changelog{By: n, Deletes: true}
 		}
+		in.Deletes = in.By != nil // a row may have a version before a change and none after it
 	case *Over:
 		if n.Changes {
 			return Changelog{By: n, Deletes: in.By != nil}
@@ -88,9 +89,9 @@ func takesChanges(n Node) bool {
 	case *Aggregate:
 		return n.Updates || n.Window != nil && n.Window.Kind != SessionWindow && !n.Window.Processing && changesOfWindows(n.Input)
 	case *WindowTable:
-		return (n.CheckOnly || n.Window.Kind == TumbleWindow) && changesOfWindows(n.Input)
+		return (n.CheckOnly || n.Window.Kind == TumbleWindow) && (n.Window.Changing || changesOfWindows(n.Input))
 	case *Join:
-		return n.Changes
+		return n.Changes || n.Temporal != nil // of its left side
 	case *Rank:
 		return n.Changes
 	case *SetOperation:

@@ -19,6 +19,8 @@ type Column struct {
 
 	// RowTime: the values are the rows' event time, watermarks run along.
 	RowTime bool
+	// Changing: the values are row times of rows that change, or come in no order.
+	Changing ChangingTime
 	// ProcTime: the column is PROCTIME(), the time of processing.
 	ProcTime bool
 	// Lookup: what a table said when it was looked up is behind the column; a replay
@@ -33,6 +35,17 @@ type Column struct {
 	// WindowOnly: computed from window bounds and constants alone.
 	WindowOnly bool
 }
+
+// ChangingTime says how a column without watermarks came by row times.
+type ChangingTime uint8
+
+// The ways. AS OF takes either, windows take RowTimes.
+const (
+	NoTime ChangingTime = iota
+	// GroupTime is MAX or MIN of row times, RowTimes are those of rows as they came.
+	GroupTime
+	RowTimes
+)
 
 // WindowRole says which bound of a window a column is.
 type WindowRole uint8
@@ -74,6 +87,8 @@ type Window struct {
 	LTZ bool
 	// RowTime: the time is row time, so that window_time is too.
 	RowTime bool
+	// Changing: the rows change, each has its windows by itself.
+	Changing bool
 	// Processing: the time is that at which a row is aggregated, in streaming mode.
 	Processing bool
 }

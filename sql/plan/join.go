@@ -58,6 +58,8 @@ type JoinInterval struct {
 // from when on a right row is the version of its key.
 type JoinTemporal struct {
 	LeftTime, RightTime int
+	// Deletes: a right row may say that its key has no version from then on.
+	Deletes bool
 }
 
 // Streams reports a join that needs no end of its inputs.
@@ -116,7 +118,7 @@ func joinColumns(kind graph.JoinKind, streams bool, left, right, mark []Column) 
 			// A regular join has no order in time: its rows come when their
 			// partners do.
 			if padded || !streams {
-				c.RowTime, c.Window = false, nil
+				c.RowTime, c.Changing, c.Window = false, NoTime, nil
 			}
 			out = append(out, c)
 		}

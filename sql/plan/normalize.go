@@ -21,7 +21,7 @@ type Normalize struct {
 }
 
 // Columns implements Node.
-func (n *Normalize) Columns() []Column { return n.Input.Columns() }
+func (n *Normalize) Columns() []Column { return inNoOrder(n.Input.Columns()) }
 
 // Inputs implements Node.
 func (n *Normalize) Inputs() []Node { return []Node{n.Input} }
@@ -51,11 +51,6 @@ func (b *Binder) checkUpserts(t *catalog.Table, at diag.Span) bool {
 		b.errorf(diag.CodeBadKey, at, "connector %q reads the newest row of each primary key, and %q has none", t.Spec.Name, t.Name).
 			WithNote(t.Span, "the table is declared here").
 			WithHelp("add PRIMARY KEY (...) NOT ENFORCED")
-		return false
-	case t.Watermark != nil:
-		b.notYet(at, "reading newest rows by key from a table with a WATERMARK").
-			WithNote(t.Span, "table %q is declared here", t.Name).
-			WithHelp("leave WATERMARK out: the rows change, and no window can take them")
 		return false
 	case b.Batch && !b.declaring:
 		b.notYet(at, "reading newest rows by key in batch mode").

@@ -78,6 +78,10 @@ func (b *Binder) lintState(n Node) {
 				what = "a group for every key"
 			}
 		case *Join:
+			if x.Temporal != nil && ChangelogOf(x.Left).By != nil {
+				b.Diags.Add(diag.Infof(diag.CodeUnboundedState, x.Span, "a temporal join of left rows that change keeps them and every version, for as long as the job runs").
+					WithHelp("join the rows of the source, and let what changes them stand above"))
+			}
 			if x.Changes && (x.TTL[0] == 0 || x.TTL[1] == 0) {
 				what = "every row of its inputs"
 				if len(x.Keys) == 0 {

@@ -98,7 +98,10 @@ func joinUpsertKeys(n *Join) [][]int {
 	}
 	ours, theirs := upsertKeys(n.Left), upsertKeys(n.Right)
 	if n.Temporal != nil {
-		return nil // rows are all new; versions have no key
+		if ChangelogOf(n.Left).By == nil {
+			return nil // rows are all new; versions have no key
+		}
+		theirs = [][]int{right} // a row has at most one version
 	}
 	var out [][]int
 	add := func(k []int) {
