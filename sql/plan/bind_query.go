@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"math"
 	"sort"
 	"strconv"
@@ -152,8 +153,14 @@ func (b *Binder) count(e syntax.Expr, clause string, def int64) (int64, bool) {
 		return def, true
 	}
 	if n, ok := e.(*syntax.NumberLit); ok && n.Kind == syntax.IntegerNumber {
-		if v, err := strconv.ParseInt(n.Text, 10, 64); err == nil {
+		v, err := strconv.ParseInt(n.Text, 10, 64)
+		if err == nil {
 			return v, true
+		}
+		if errors.Is(err, strconv.ErrRange) {
+			b.errorf(diag.CodeBadArgument, e.Span(), "%s %s is more than the %d rows that there can be", clause, n.Text, int64(math.MaxInt64)).
+				WithHelp("without %s all rows are there", clause)
+			return 0, false
 		}
 	}
 	b.errorf(diag.CodeBadArgument, e.Span(), "%s takes a number of rows, 0 to %d", clause, int64(math.MaxInt64))

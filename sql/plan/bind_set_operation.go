@@ -194,6 +194,13 @@ func (b *Binder) distinct(out *Output, at diag.Span) *Output {
 	if !b.noUntyped(out) {
 		return nil
 	}
+	for _, c := range out.Columns() {
+		if c.Determinism != fn.Deterministic {
+			b.errorf(diag.CodeNondeterministic, at, "column %q depends on the clock or on chance, and rows that are equal are to be found: a replay would find others", c.Name).
+				WithHelp("find the distinct rows below, and compute it over them")
+			return nil
+		}
+	}
 	a := &Aggregate{Input: out.Node, Updates: !b.Batch, TTL: b.StateTTL, Time: -1, Path: b.path("distinct"), Span: at}
 	cols := slices.Clone(out.Columns())
 	for i := range cols {

@@ -301,7 +301,10 @@ func (p *parser) formCall(start int, t *Token) Expr {
 		return p.overlay(start)
 	case "JSON_VALUE", "JSON_QUERY", "JSON_EXISTS", "JSON_OBJECT", "JSON_OBJECTAGG", "JSON_ARRAY", "JSON_ARRAYAGG":
 		return p.jsonForm(start, t)
-	case "MULTISET", "CURSOR", "CONVERT", "PERIOD":
+	case "PERIOD":
+		p.advance() // PERIOD (a, b) is the row (a, b) in OVERLAPS
+		return p.parenExpr(start)
+	case "MULTISET", "CURSOR", "CONVERT":
 		p.advance()
 		p.notYet(start, t.Upper)
 	}

@@ -42,6 +42,9 @@ func arithOp(op byte, doc string, ex ...Example) *Function {
 			if b, ok := bindInterval(op, args); ok {
 				return b, nil
 			}
+			if err := notOfIntervals(op, args); err != nil {
+				return Bound{}, err
+			}
 			return bindArith(op, args)
 		}}
 }

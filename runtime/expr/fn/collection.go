@@ -44,10 +44,14 @@ func bindItem(args []Arg) (Bound, error) {
 		}
 		return Bound{Params: []types.Type{t, tBigInt}, Return: t.Elem.WithNullable(true), Kernel: arrayItem}, nil
 	case types.Map:
-		if !ImplicitlyCasts(args[1].Type, *t.Key) {
-			return Bound{}, argErrf(1, "the keys of the MAP are %s, not %s", t.Key.WithNullable(true), args[1].Type.WithNullable(true))
+		key := *t.Key
+		switch {
+		case key.IsString() && args[1].Type.IsString():
+			key = args[1].Type // texts of any length are compared
+		case !ImplicitlyCasts(args[1].Type, key):
+			return Bound{}, argErrf(1, "the keys of the MAP are %s, not %s", key.WithNullable(true), args[1].Type.WithNullable(true))
 		}
-		return Bound{Params: []types.Type{t, *t.Key}, Return: t.Elem.WithNullable(true), Kernel: mapItem}, nil
+		return Bound{Params: []types.Type{t, key}, Return: t.Elem.WithNullable(true), Kernel: mapItem}, nil
 	}
 	return Bound{}, argErrf(0, "%s has no elements", t.WithNullable(true))
 }

@@ -28,6 +28,14 @@ func bindInterval(op byte, args []Arg) (Bound, bool) {
 			return Bound{Params: params, Return: ret, Kernel: intArith[int32](op)}, true
 		}
 		return Bound{Params: params, Return: ret, Kernel: intArith[int64](op)}, true
+	case op == '*' && iv(a) && b.Kind == types.Null, op == '*' && a.Kind == types.Null && iv(b):
+		// NULL is an integer here.
+		at := 1
+		if iv(b) {
+			at, ret = 0, b.WithNullable(true)
+		}
+		params[at] = tInt
+		return Bound{Params: params, Return: ret.WithNullable(true), Kernel: scaleInterval}, true
 	case op == '*' && iv(a) && isInteger(b), op == '*' && isInteger(a) && iv(b):
 		if iv(b) {
 			ret = b.WithNullable(ret.Nullable)
@@ -35,6 +43,22 @@ func bindInterval(op byte, args []Arg) (Bound, bool) {
 		return Bound{Params: params, Return: ret, Kernel: scaleInterval}, true
 	}
 	return Bound{}, false
+}
+
+// notOfIntervals says what * and / do with intervals; nil where there are none.
+func notOfIntervals(op byte, args []Arg) error {
+	for i := range args {
+		if k := args[i].Type.Kind; k != types.IntervalDaySecond && k != types.IntervalYearMonth {
+			continue
+		}
+		switch op {
+		case '*':
+			return argErrf(1-i, "an interval is multiplied by an integer, not by %s", args[1-i].Type.WithNullable(true))
+		case '/':
+			return argErrf(i, "an interval is not divided, and divides nothing; write a shorter one, such as INTERVAL '6' HOUR")
+		}
+	}
+	return nil
 }
 
 // scaleInterval multiplies an interval, which is either argument, by an integer.

@@ -18,15 +18,15 @@ func temporal(name string, syntax []string, doc string, bind func([]Arg) (Bound,
 func temporalFunctions() []*Function {
 	fs := []*Function{
 		temporal("DATE_FORMAT", []string{"DATE_FORMAT(t, pattern)"},
-			"Text of a date, timestamp (TIMESTAMP_LTZ in the session zone) or of a string in the form yyyy-MM-dd HH:mm:ss, by a Java pattern in English; weeks begin on Sunday.",
+			"Text of a date, timestamp (TIMESTAMP_LTZ in the session zone) or of a string in the form yyyy-MM-dd HH:mm:ss, whose fraction is not read, by a Java pattern in English; weeks begin on Sunday.",
 			bindDateFormat, Example{"DATE_FORMAT(TIMESTAMP '2024-05-01 08:09:10', 'yyyy-MM-dd HH')", "2024-05-01 08"},
 			Example{"DATE_FORMAT('2024-05-01 08:09:10', 'yyyyMMdd')", "20240501"}),
 		temporal("TO_DATE", []string{"TO_DATE(s [, pattern])"}, "DATE of a text, yyyy-MM-dd when no pattern is given; NULL if it is none.",
 			bindParse("TO_DATE", tDate, true), Example{"TO_DATE('2024-05-01')", "2024-05-01"}, Example{"TO_DATE('01/05/2024', 'dd/MM/yyyy')", "2024-05-01"}, Example{"TO_DATE('2023-02-29')", "NULL"}),
 		temporal("TO_TIMESTAMP", []string{"TO_TIMESTAMP(s [, pattern])"}, "TIMESTAMP(3) of a text, yyyy-MM-dd HH:mm:ss when no pattern is given, further fraction digits cut; NULL if it is none.",
 			bindParse("TO_TIMESTAMP", tTimestamp3, false), Example{"TO_TIMESTAMP('2024-05-01 08:09:10')", "2024-05-01 08:09:10.000"}, Example{"TO_TIMESTAMP('20240501', 'yyyyMMdd')", "2024-05-01 00:00:00.000"}, Example{"TO_TIMESTAMP('x')", "NULL"}),
-		temporal("TO_TIMESTAMP_LTZ", []string{"TO_TIMESTAMP_LTZ(n [, 0 | 3])", "TO_TIMESTAMP_LTZ(s [, pattern [, zone]])"},
-			"TIMESTAMP_LTZ(3) of seconds (0) or milliseconds (3, also when left out) since 1970 UTC, whose fraction is kept, or of a text in a zone (UTC when left out).",
+		temporal("TO_TIMESTAMP_LTZ", []string{"TO_TIMESTAMP_LTZ(n [, precision])", "TO_TIMESTAMP_LTZ(s [, pattern [, zone]])"},
+			"TIMESTAMP_LTZ of seconds (precision 0), milliseconds (3, also when left out), microseconds (6), nanoseconds (9) or other powers of ten of a second since 1970 UTC, whose fraction is kept, or of a text in a zone (UTC when left out). Its precision is that of the number, at least 3.",
 			bindToLTZ, Example{"TO_TIMESTAMP_LTZ(1714521600, 0)", "2024-05-01 00:00:00.000"}, Example{"TO_TIMESTAMP_LTZ(1714521600, 3)", "1970-01-20 20:15:21.600"},
 			Example{"TO_TIMESTAMP_LTZ('2024-05-01 08:00:00', 'yyyy-MM-dd HH:mm:ss', 'Asia/Shanghai')", "2024-05-01 00:00:00.000"}),
 		temporal("FROM_UNIXTIME", []string{"FROM_UNIXTIME(seconds [, pattern])"}, "Text in the session zone of seconds since 1970 UTC, yyyy-MM-dd HH:mm:ss when no pattern is given.",
@@ -217,7 +217,7 @@ func wallClock(ctx *Context, a *batch.Vec, i int32, t types.Type) (local, units 
 		if err != nil {
 			return 0, 1, false
 		}
-		x, err := c.Timestamp(types.NewTimestamp(6))
+		x, err := c.Timestamp(types.NewTimestamp(0)) // as in Flink, which reads no fraction
 		return x, 1_000_000, err == nil
 	}
 	units = t.UnitsPerSecond()

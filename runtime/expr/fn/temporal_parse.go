@@ -110,25 +110,26 @@ func bindToLTZ(args []Arg) (Bound, error) {
 			// Of no precision there is no value; the kernel sees no row.
 			return Bound{Params: append(params, tInt), Return: ret, Kernel: func(*Context, []*batch.Vec, batch.Sel, *batch.Vec) {}}, nil
 		}
-		if !ok || n != 0 && n != 3 || len(args) > 2 {
-			return Bound{}, argErrf(1, "the precision of %s must be 0 (seconds) or 3 (milliseconds)", name)
+		if !ok || n < 0 || n > 9 || len(args) > 2 {
+			return Bound{}, argErrf(1, "the precision of %s must be a constant from 0 (seconds) to 9 (nanoseconds)", name)
 		}
 		precision = n
 		params = append(params, args[1].Type)
 	}
-	perUnit := int64(1000) // microseconds of a unit
-	if precision == 0 {
-		perUnit = 1_000_000
+	ret = types.NewTimestampLTZ(max(3, int(precision)))
+	perUnit := ret.UnitsPerSecond()
+	for range precision {
+		perUnit /= 10
 	}
 	t := params[0]
 	k := func(ctx *Context, args []*batch.Vec, sel batch.Sel, out *batch.Vec) {
 		for _, i := range sel {
-			x, ok := epochMicros(args[0], i, t, perUnit)
+			x, ok := epochUnits(args[0], i, t, perUnit)
 			if !ok {
-				ctx.Fail(out, i, batch.CodeTimestampRange, "%s is out of range of TIMESTAMP_LTZ(3)", args[0].Text(int(i)))
+				ctx.Fail(out, i, batch.CodeTimestampRange, "%s is out of range of %s", args[0].Text(int(i)), ret)
 				continue
 			}
-			out.I64[i] = types.TruncateFraction(x, 3, 1_000_000)
+			out.I64[i] = types.TruncateFraction(x, ret.Precision, ret.UnitsPerSecond())
 		}
 	}
 	return Bound{Params: params, Return: ret.WithNullable(anyNullable(args[:1])), Kernel: k}, nil
@@ -144,8 +145,8 @@ func numericParam(t types.Type) types.Type {
 	return t
 }
 
-// epochMicros scales a number of units since 1970 to microseconds.
-func epochMicros(a *batch.Vec, i int32, t types.Type, perUnit int64) (int64, bool) {
+// epochUnits scales a number since 1970 by perUnit.
+func epochUnits(a *batch.Vec, i int32, t types.Type, perUnit int64) (int64, bool) {
 	switch t.Kind {
 	case types.Double:
 		f := math.Floor(a.Float64(int(i)) * float64(perUnit))
