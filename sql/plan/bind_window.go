@@ -260,7 +260,7 @@ func (b *Binder) usableAsTime(col *Column, at diag.Span) bool {
 		b.errorf(diag.CodeRowTime, at, "column %q is %s; a window needs a TIMESTAMP(p) or TIMESTAMP_LTZ(p) with p up to 6", col.Name, col.Type.WithNullable(true))
 		return false
 	}
-	if col.Changing != NoTime {
+	if col.Changing != NoTime && !b.Batch && !b.declaring {
 		b.errorf(diag.CodeRowTime, at, "column %q has row times of rows that change, which such windows do not take", col.Name).
 			WithHelp("take the window below, of the rows as they come")
 		return false
