@@ -1,7 +1,7 @@
 package operator
 
 import (
-	"encoding/binary"
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -28,8 +28,11 @@ type Over struct {
 	keys    *state.Keys
 	byKey   []overKey
 	rows    *keptRows
+	slot    []int32 // by row: of its key
 	gone    int
-	ends    endHeap // times of rows that wait
+	// waiting are the rows that wait, the earliest first: a watermark looks at those
+	// that come now, and at no other.
+	waiting endHeap
 	order   *rowOrder
 	fired   int64
 	done    bool
@@ -46,8 +49,11 @@ type Over struct {
 	lost int
 }
 
-// overKey is the rows of a key: those given, in order, and those that wait.
-type overKey struct{ given, waiting []int32 }
+// overKey is the rows of a key: those given, in order, and how many wait.
+type overKey struct {
+	given   []int32
+	waiting int
+}
 
 // NewOver makes a subtask over the columns of in, with no state.
 func NewOver(op *graph.Over, in, out *batch.Schema) (*Over, error) {
@@ -105,23 +111,21 @@ func (o *Over) Fold(_ *expr.Context, in *KeyedRows, out *Results) error {
 	for _, row := range o.good {
 		o.ages.touch(o.slots[row])
 		key, peers := o.order.key(in, int(row))
-		kept := o.rows.add(in.Batch, row, in.Hashes[row], key, int32(peers))
-		if err := o.wait(o.slots[row], kept); err != nil {
+		o.slot = append(o.slot, o.slots[row])
+		if err := o.wait(o.rows.add(in.Batch, row, in.Hashes[row], key, int32(peers))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (o *Over) wait(slot, row int32) error {
-	if o.op.Time >= 0 {
-		t := o.time(row)
-		if watermark.Late(o.fired, t+1, 0) {
-			return &FiredError{t + 1, o.fired}
-		}
-		o.ends.push(sessionEnd{t, slot})
+func (o *Over) wait(row int32) error {
+	t := o.time(row)
+	if o.op.Time >= 0 && watermark.Late(o.fired, t+1, 0) {
+		return &FiredError{t + 1, o.fired}
 	}
-	o.byKey[slot].waiting = append(o.byKey[slot].waiting, row)
+	o.waiting.push(sessionEnd{t, row})
+	o.byKey[o.slot[row]].waiting++
 	return nil
 }
 
@@ -178,44 +182,50 @@ type overPart struct {
 // ready collects the keys of which rows come now.
 func (o *Over) ready(time int64) *overWork {
 	w := &overWork{sel: batch.Sel{}, ready: batch.Sel{}}
-	var slots []int32
-	if o.op.Time < 0 {
-		if time < batch.MaxWatermark || o.done {
-			return w
+	now := o.come(time)
+	slices.SortFunc(now, func(a, b int32) int {
+		if o.slot[a] != o.slot[b] {
+			return cmp.Compare(o.slot[a], o.slot[b])
 		}
-		o.done = true
-		slots = slotsOf(0, len(o.byKey), nil)
-	}
-	for len(o.ends) > 0 && (time == batch.MaxWatermark || watermark.Late(time, o.ends[0].end+1, 0)) {
-		slots = append(slots, o.ends.pop().key)
-	}
-	slices.Sort(slots)
-	for _, slot := range slices.Compact(slots) {
+		return o.rows.compare(a, b)
+	})
+	for from := 0; from < len(now); {
+		slot := o.slot[now[from]]
+		to := from + 1
+		for to < len(now) && o.slot[now[to]] == slot {
+			to++
+		}
 		k := &o.byKey[slot]
-		rest := k.waiting[:0]
-		var now []int32
-		for _, row := range k.waiting {
-			if o.op.Time < 0 || time == batch.MaxWatermark || o.time(row) <= time {
-				now = append(now, row)
-			} else {
-				rest = append(rest, row)
-			}
-		}
-		k.waiting = rest
-		if len(now) == 0 {
-			continue
-		}
-		slices.SortFunc(now, o.rows.compare)
 		p := overPart{slot: slot, from: len(w.sel), now: len(w.sel) + len(k.given)}
-		w.sel = append(append(w.sel, k.given...), now...)
+		w.sel = append(append(w.sel, k.given...), now[from:to]...)
 		p.to = len(w.sel)
 		for i := p.now; i < p.to; i++ {
 			w.ready = append(w.ready, int32(i))
 		}
-		k.given = append(k.given, now...)
+		k.given = append(k.given, now[from:to]...)
+		k.waiting -= to - from
 		w.parts = append(w.parts, p)
+		from = to
 	}
 	return w
+}
+
+// come takes the rows out of waiting that come now, in no order. Without a row time
+// that is all of them, once.
+func (o *Over) come(time int64) (now []int32) {
+	switch {
+	case time == batch.MaxWatermark && !o.done:
+		o.done = o.op.Time < 0
+		for _, e := range o.waiting {
+			now = append(now, e.key)
+		}
+		o.waiting = nil
+	case o.op.Time >= 0:
+		for len(o.waiting) > 0 && watermark.Late(time, o.waiting[0].end+1, 0) {
+			now = append(now, o.waiting.pop().key)
+		}
+	}
+	return now
 }
 
 func (o *Over) emit(w *overWork, results []batch.Vec, out *Results) error {
@@ -271,169 +281,36 @@ func (o *Over) retain(w *overWork, time int64) {
 	}
 }
 
+// compact leaves the rows out that have been given and are not kept.
 func (o *Over) compact() {
-	sel := batch.Sel{}
-	move := func(rows []int32) {
-		for i, row := range rows {
-			rows[i] = int32(len(sel))
-			sel = append(sel, row)
-		}
+	given, waiting := o.kept()
+	sel := append(given, waiting...)
+	to := make([]int32, o.rows.batch.Len)
+	slot := make([]int32, len(sel))
+	for i, row := range sel {
+		to[row], slot[i] = int32(i), o.slot[row]
 	}
 	for i := range o.byKey {
-		move(o.byKey[i].given)
-		move(o.byKey[i].waiting)
+		for at, row := range o.byKey[i].given {
+			o.byKey[i].given[at] = to[row]
+		}
 	}
-	o.rows, o.gone = o.rows.take(sel), 0
+	for i, e := range o.waiting {
+		o.waiting[i].key = to[e.key]
+	}
+	o.rows, o.slot, o.gone = o.rows.take(sel), slot, 0
 }
 
-// Save implements Keyed: the texts of the calls, the watermark, then keys with what
-// runs, then the rows, of which the first so many have been given, and with a time to
-// live the ages of the keys.
-func (o *Over) Save() []byte {
-	o.tidy()
-	dst := appendTexts(nil, o.texts())
-	dst = binary.AppendVarint(dst, o.fired)
-	if o.done {
-		dst = append(dst, 1)
-	} else {
-		dst = append(dst, 0)
-	}
-	dst = state.AppendHashes(dst, o.keys.Hashes())
-	cols := o.keys.Columns()
-	for i := range cols {
-		dst = state.AppendVec(dst, &cols[i])
-	}
-	var buf []byte
-	for _, a := range o.running {
-		if a == nil {
-			continue
-		}
-		a.Resize(o.keys.Len())
-		for slot := range o.keys.Len() {
-			buf = a.AppendState(buf[:0], slot)
-			dst = state.AppendBytes(dst, buf)
-		}
-	}
-	given, waiting := batch.Sel{}, batch.Sel{}
+// kept are the rows of the keys in turn: those given, and those that wait, in the order
+// they came in.
+func (o *Over) kept() (given, waiting batch.Sel) {
+	given, waiting = batch.Sel{}, slices.Grow(batch.Sel{}, len(o.waiting))
 	for i := range o.byKey {
-		given, waiting = append(given, o.byKey[i].given...), append(waiting, o.byKey[i].waiting...)
+		given = append(given, o.byKey[i].given...)
 	}
-	dst = o.rows.save(o.rows.save(dst, given), waiting)
-	if o.ages.on() {
-		dst = o.ages.save(dst, slotsOf(0, o.keys.Len(), nil))
+	for _, e := range o.waiting {
+		waiting = append(waiting, e.key)
 	}
-	return dst
-}
-
-// texts are the names of what runs.
-func (o *Over) texts() (out []string) {
-	for i, a := range o.running {
-		if a != nil {
-			out = append(out, o.op.Calls[i].Text)
-		}
-	}
-	return out
-}
-
-// Load implements Keyed.
-func (o *Over) Load(payload []byte, groups state.Range) error {
-	r := state.NewReader(payload)
-	own := o.texts()
-	if saved := readTexts(r, own); len(saved) != len(own) || slices.Contains(saved, -1) {
-		return state.ErrCorrupt
-	}
-	fired := r.Varint()
-	o.done = r.Byte() == 1
-	hashes := r.Hashes()
-	cols := make([]*batch.Vec, len(o.types))
-	for i := range cols {
-		if cols[i] = r.Vec(o.types[i]); cols[i].Len != len(hashes) {
-			return state.ErrCorrupt
-		}
-	}
-	sel := batch.Sel{}
-	for i, h := range hashes {
-		if groups.Has(h) {
-			sel = append(sel, int32(i))
-		}
-	}
-	if err := r.Err(); err != nil {
-		return err
-	}
-	slots := slices.Repeat([]int32{-1}, len(hashes))
-	o.find(cols, hashes, sel, slots)
-	saved := slices.Clone(slots)
-	for _, a := range o.running {
-		if a == nil {
-			continue
-		}
-		a.Resize(o.keys.Len())
-		for _, slot := range slots {
-			b := r.Bytes()
-			if slot < 0 || r.Err() != nil {
-				continue
-			}
-			if err := a.MergeState(int(slot), b); err != nil {
-				return err
-			}
-		}
-	}
-	for _, given := range []bool{true, false} {
-		var added batch.Sel
-		if err := o.rows.load(r, o.in, groups, func(_ int, row int32) { added = append(added, row) }); err != nil {
-			return err
-		}
-		slots = slices.Grow(slots[:0], o.rows.batch.Len)[:o.rows.batch.Len]
-		o.find(o.rows.columns(o.op.Keys, nil), o.rows.hashes, added, slots)
-		for _, row := range added {
-			if given {
-				o.byKey[slots[row]].given = append(o.byKey[slots[row]].given, row)
-			} else if err := o.wait(slots[row], row); err != nil {
-				return err
-			}
-		}
-	}
-	at := slices.Repeat([]int64{o.ages.now}, len(hashes))
-	if r.Rest() > 0 {
-		at = o.ages.read(r, len(hashes))
-	}
-	if r.Err() != nil || r.Rest() > 0 {
-		return state.ErrCorrupt
-	}
-	var ids []int32
-	var times []int64
-	for _, i := range sel {
-		ids, times = append(ids, saved[i]), append(times, at[i])
-	}
-	o.ages.restore(ids, times)
-	o.fired = max(o.fired, fired)
-	return nil
-}
-
-// Kind implements Keyed.
-func (*Over) Kind() string { return "Over" }
-
-// Fingerprint implements Keyed.
-func (o *Over) Fingerprint() uint64 {
-	var ts []types.Type
-	for _, f := range o.in.Fields {
-		ts = append(ts, f.Type)
-	}
-	text := fmt.Sprint(o.op.Order)
-	for i := range o.op.Calls {
-		c := &o.op.Calls[i]
-		text += fmt.Sprint(c.Text, c.Func, c.Frame, c.Offset)
-	}
-	return state.Fingerprint(append(ts, o.types...), text)
-}
-
-// Bytes implements Keyed.
-func (o *Over) Bytes() int64 {
-	n := o.keys.Bytes() + o.rows.bytes() + o.ages.bytes() + int64(56*cap(o.byKey)+16*cap(o.ends)+4*o.rows.batch.Len)
-	for _, a := range o.running {
-		if a != nil {
-			n += a.Bytes()
-		}
-	}
-	return n
+	slices.SortFunc(waiting, func(a, b int32) int { return cmp.Or(cmp.Compare(o.slot[a], o.slot[b]), cmp.Compare(a, b)) })
+	return given, waiting
 }

@@ -9,7 +9,7 @@ func (o *Over) Age(now int64) int {
 	n := 0
 	for slot := o.ages.expired(); slot >= 0; slot = o.ages.expired() {
 		k := &o.byKey[slot]
-		if len(k.waiting) > 0 {
+		if k.waiting > 0 {
 			o.ages.touch(slot)
 			continue
 		}
@@ -56,6 +56,10 @@ func (o *Over) tidy() {
 		o.running[i] = fresh
 	}
 	o.keys, o.byKey, o.lost = o.keys.Take(live), o.byKey[:len(live)], 0
-	o.ends.renumber(to)
+	for i, slot := range o.slot {
+		if slot >= 0 { // its key is not forgotten already
+			o.slot[i] = to[slot]
+		}
+	}
 	o.ages.renumber(to)
 }
