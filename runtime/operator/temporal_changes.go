@@ -43,7 +43,65 @@ func (j *TemporalJoin) foldChanges(ctx *expr.Context, in *KeyedRows, out *Result
 		from = to
 	}
 	given := slices.DeleteFunc(gone, func(row int32) bool { return !j.side[0].matched[row] })
-	return j.show(ctx, given, batch.Delete, out)
+	return j.show(ctx, given, j.versionsOf(given), batch.Delete, out)
+}
+
+// foldVersions takes versions. Left rows that were given without one that comes late
+// are taken back, and given with it.
+func (j *TemporalJoin) foldVersions(ctx *expr.Context, in *KeyedRows, out *Results) error {
+	rows := j.givenSince(in)
+	was := j.versionsOf(rows)
+	j.add(1, in.Batch, in.Sel, out.Dead)
+	is := j.versionsOf(rows)
+	n := 0
+	for i, row := range rows {
+		if was[i] != is[i] {
+			rows[n], was[n], is[n] = row, was[i], is[i]
+			n++
+		}
+	}
+	if err := j.show(ctx, rows[:n], was[:n], batch.Delete, out); err != nil {
+		return err
+	}
+	return j.show(ctx, rows[:n], is[:n], batch.Insert, out)
+}
+
+// givenSince are the left rows that were given, of the keys of versions and not before
+// the first of these. As a rule versions are not late, and there are none.
+func (j *TemporalJoin) givenSince(in *KeyedRows) []int32 {
+	p, left := j.plan, &j.side[0]
+	times := p.take(1, in.Batch, in.Sel, func(*batch.Batch, *batch.ValueError) {})
+	since := map[int32]int64{}
+	for _, row := range p.good {
+		time := wallOf(times, int(row))
+		if time > j.given {
+			continue
+		}
+		if slot := j.keys.Slot(p.cols, p.hashes[row], int(row)); slot >= 0 {
+			if first, late := since[slot]; !late || time < first {
+				since[slot] = time
+			}
+		}
+	}
+	if len(since) == 0 {
+		return nil
+	}
+	var out []int32
+	for row, slot := range left.slot {
+		if first, late := since[slot]; late && left.time[row] >= first && left.matched[row] && !left.gone[row] {
+			out = append(out, int32(row))
+		}
+	}
+	return out
+}
+
+// versionsOf are the versions of left rows.
+func (j *TemporalJoin) versionsOf(rows []int32) []int32 {
+	out := make([]int32, len(rows))
+	for i, row := range rows {
+		out[i] = j.versionOf(row)
+	}
+	return out
 }
 
 // take lets a left row go that is equal to one of a batch, -1: there is none. It stays
@@ -73,9 +131,10 @@ func (j *TemporalJoin) advanceChanges(ctx *expr.Context, time int64, out *Result
 			continue
 		}
 		left.matched[row] = true // it is given
+		j.given = max(j.given, left.time[row])
 		j.due = append(j.due, row)
 	}
-	if err := j.show(ctx, j.due, batch.Insert, out); err != nil {
+	if err := j.show(ctx, j.due, j.versionsOf(j.due), batch.Insert, out); err != nil {
 		return err
 	}
 	for len(right.ends) > 0 && right.ends[0].end <= time {
@@ -87,8 +146,8 @@ func (j *TemporalJoin) advanceChanges(ctx *expr.Context, time int64, out *Result
 	return nil
 }
 
-// show gives left rows with their versions, or takes them back.
-func (j *TemporalJoin) show(ctx *expr.Context, rows []int32, kind batch.Kind, out *Results) error {
+// show gives left rows with versions, -1: there is none, or takes them back.
+func (j *TemporalJoin) show(ctx *expr.Context, rows, versions []int32, kind batch.Kind, out *Results) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -120,8 +179,8 @@ func (j *TemporalJoin) show(ctx *expr.Context, rows []int32, kind batch.Kind, ou
 		m.li, m.ri = m.li[:0], m.ri[:0]
 		return m.emitKinds(kinds)
 	}
-	for _, row := range rows {
-		v := j.versionOf(row)
+	for i, row := range rows {
+		v := versions[i]
 		if v < 0 {
 			alone = append(alone, row)
 			continue

@@ -96,7 +96,7 @@ func TestTemporalJoinOfChanges(t *testing.T) {
 			} else {
 				var versions []change
 				for range 1 + r.IntN(3) {
-					v := change{int64(r.IntN(4)), wm + 1 + int64(r.IntN(5)), batch.UpdateAfter}
+					v := change{int64(r.IntN(4)), max(wm+1-int64(r.IntN(2))*int64(r.IntN(4)), 0) + int64(r.IntN(5)), batch.UpdateAfter} // now and then late
 					if used[v] {
 						continue // times of versions differ
 					}

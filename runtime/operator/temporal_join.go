@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"math"
 	"slices"
 	"sort"
 
@@ -17,7 +18,8 @@ import (
 // stays.
 //
 // Where left rows may be taken back they stay, and all versions do, so that a row
-// comes and goes with the same version, whenever that is.
+// comes and goes with the same version, whenever that is. A version that comes late
+// takes the place of the one that rows were given with.
 type TemporalJoin struct {
 	plan *joinPlan
 	side [2]timedRows
@@ -28,6 +30,8 @@ type TemporalJoin struct {
 	deleted []bool
 	// lives are, where left rows may be taken back, those that are there, by hash.
 	lives map[uint64][]int32
+	// given is the latest time of a left row of lives that was given.
+	given int64
 	due   batch.Sel
 	all   []*batch.Vec
 }
@@ -41,7 +45,7 @@ func newTemporalJoin(p *joinPlan) *TemporalJoin {
 func (j *TemporalJoin) reset() {
 	j.keys, j.versions, j.deleted = state.NewKeys(j.plan.keyTypes), nil, nil
 	if j.plan.op.Retracts[0] {
-		j.lives = map[uint64][]int32{}
+		j.lives, j.given = map[uint64][]int32{}, math.MinInt64
 	}
 	for i := range j.side {
 		j.side[i] = timedRows{rowStore: newRowStore(j.plan.in[i])}
@@ -50,8 +54,12 @@ func (j *TemporalJoin) reset() {
 
 // Fold implements Keyed.
 func (j *TemporalJoin) Fold(ctx *expr.Context, in *KeyedRows, out *Results) error {
-	if in.Input == 0 && j.lives != nil {
+	switch {
+	case j.lives == nil:
+	case in.Input == 0:
 		return j.foldChanges(ctx, in, out)
+	default:
+		return j.foldVersions(ctx, in, out)
 	}
 	j.add(in.Input, in.Batch, in.Sel, out.Dead)
 	return nil
@@ -212,6 +220,9 @@ func (j *TemporalJoin) put(side int, b *batch.Batch, sel batch.Sel, flags []bool
 			j.deleted[first+i] = flags[row]
 		} else {
 			j.side[0].matched[first+i] = flags[row]
+			if flags[row] {
+				j.given = max(j.given, j.side[0].time[first+i])
+			}
 		}
 	}
 }
