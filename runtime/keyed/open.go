@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/checkpoint"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/engine"
-	"github.com/millrace/millrace/runtime/exchange"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/ledger"
 	"github.com/millrace/millrace/runtime/slot"
-	"github.com/millrace/millrace/runtime/state"
 	"github.com/millrace/millrace/runtime/types"
 )
 
@@ -245,165 +242,6 @@ func (r *Stages) stageOf(node graph.NodeID) *stagePlan {
 		}
 	}
 	return &stagePlan{name: "?"}
-}
-
-// build makes gate, inboxes and tasks, with the restored state.
-func (r *Stages) build(from *checkpoint.Restored) error {
-	m := from.Manifest
-	saved := map[string]*checkpoint.Stage{}
-	gc := exchange.GateConfig{Bounded: r.job.Bounded, Batch: r.job.Batch, Lanes: r.env.Book.Lanes}
-	if m != nil {
-		gc.Restored = m.Cursors
-		for i := range m.Stages {
-			saved[m.Stages[i].Name] = &m.Stages[i]
-		}
-	}
-	r.gate = exchange.NewGate(gc)
-	inboxes := make([][]*exchange.Inbox, len(r.plan.stages))
-	channels := make([]map[int]int, len(r.plan.stages)) // first channel of an upstream stage
-	for i, s := range r.plan.stages {
-		time := batch.NoWatermark
-		if x := saved[s.name]; x != nil {
-			time = x.Watermark
-		}
-		if err := r.stage(s, time, inboxes, channels); err != nil {
-			return err
-		}
-		for sub := range s.parallelism {
-			t, err := newTask(r, s, len(r.tasks), sub, inboxes[i][sub])
-			if err != nil {
-				return err
-			}
-			t.watermark, t.next = time, from.Next
-			t.fired.Store(time)
-			r.tasks = append(r.tasks, t)
-			r.stages[i].tasks = append(r.stages[i].tasks, t)
-		}
-	}
-	for _, s := range r.stages {
-		for sub, t := range s.tasks {
-			r.connect(t, sub, inboxes, channels)
-		}
-	}
-	if m != nil {
-		if err := r.loadStates(m, from.Blobs); err != nil {
-			return err
-		}
-	}
-	kept := from.Kept
-	for _, n := range kept {
-		r.floors[n] = 0 // of another epoch: nothing is settled while they stay
-	}
-	cfg := checkpoint.Config{Tasks: len(r.tasks), Next: from.Next, Retained: r.opts.Retained,
-		MaxUnpublished: r.opts.MaxUnpublished, Kept: kept}
-	if r.opts.CheckpointInterval > 0 {
-		cfg.IntervalMillis = max(r.opts.CheckpointInterval.Milliseconds(), 1)
-	}
-	for _, t := range r.tables {
-		if t.overwrite {
-			cfg.AtEnd++
-		}
-	}
-	cfg.MinPauseMillis, cfg.TimeoutMillis = r.opts.MinPause.Milliseconds(), max(r.opts.Timeout.Milliseconds(), 0)
-	r.coord = checkpoint.NewCoordinator(cfg)
-	r.injected.Store(from.Next - 1)
-	if m != nil {
-		r.completed, r.completeAt = m.Number, r.now()
-	}
-	return nil
-}
-
-// stage makes the inboxes of a stage and tells the gate of it.
-func (r *Stages) stage(s *stagePlan, time int64, inboxes [][]*exchange.Inbox, channels []map[int]int) error {
-	lanes := slices.ContainsFunc(s.inputs, func(in inputPlan) bool { return in.lanes })
-	n := 0
-	// Channel 0 is the gate's; a stage without any input has it, too, for the
-	// barriers.
-	if lanes || len(s.upstream) == 0 {
-		n = 1
-	}
-	channels[s.id] = map[int]int{}
-	for _, u := range s.upstream {
-		channels[s.id][u] = n
-		n += r.plan.stages[u].parallelism
-	}
-	for range s.parallelism {
-		inboxes[s.id] = append(inboxes[s.id], exchange.NewInbox(n, r.opts.ChannelBytes, time))
-	}
-	st := &stageState{plan: s, gate: -1}
-	r.stages = append(r.stages, st)
-	if !lanes && len(s.upstream) > 0 {
-		return nil
-	}
-	cfg := exchange.StageConfig{Name: s.name, Inboxes: inboxes[s.id], Watermark: time}
-	for i, in := range s.inputs {
-		if !in.lanes {
-			continue
-		}
-		output, ok := r.env.Outputs[in.to.node]
-		if !ok {
-			return fmt.Errorf("BUG: exchange %d has no output id", in.to.node)
-		}
-		cfg.Entrances = append(cfg.Entrances, exchange.EntranceConfig{Node: in.to.node, Input: i, Keys: in.keys, Output: output, Sources: in.sources})
-	}
-	st.gate = r.gate.AddStage(cfg)
-	return nil
-}
-
-// connect gives a task its ways to other stages.
-func (r *Stages) connect(t *task, sub int, inboxes [][]*exchange.Inbox, channels []map[int]int) {
-	for from, edges := range t.st.away {
-		for _, e := range edges {
-			to := r.plan.stages[e.stage]
-			t.senders[from] = append(t.senders[from], &exchange.Sender{
-				Splitter: exchange.Splitter{Input: e.input, Keys: to.inputs[e.input].keys, Parallelism: to.parallelism},
-				Inboxes:  inboxes[e.stage], Channel: channels[e.stage][t.st.id] + sub})
-		}
-	}
-}
-
-// loadStates gives saved state to the tasks whose key groups it has.
-func (r *Stages) loadStates(m *checkpoint.Manifest, blobs map[string][]byte) error {
-	paths := map[string]bool{}
-	for _, t := range r.tasks {
-		for id := range t.states {
-			paths[r.plan.statePath(id)] = true
-		}
-	}
-	saved := map[string]bool{}
-	var unused []string
-	for i := range m.Stages {
-		for _, b := range m.Stages[i].Blobs {
-			sections, err := state.ReadSections(blobs[b.Name])
-			if err != nil {
-				return fmt.Errorf("state file %s of checkpoint %d: %w", b.Name, m.Number, err)
-			}
-			delete(blobs, b.Name) // it may be large, and is read once
-			for k := range sections {
-				saved[sections[k].Path] = true
-				if p := sections[k].Path; !paths[p] && !slices.Contains(unused, p) {
-					unused = append(unused, p)
-				}
-			}
-			for _, t := range r.tasks {
-				if !b.Groups.Overlaps(state.RangeOf(t.subtask, t.st.parallelism)) {
-					continue
-				}
-				if err := t.load(sections); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	if len(unused) > 0 {
-		return &UnusedStateError{Paths: unused}
-	}
-	for p := range paths {
-		if !saved[p] {
-			r.notice("keyed stages: %s has no state in checkpoint %d and begins empty", p, m.Number)
-		}
-	}
-	return nil
 }
 
 // errNoOutcome is a sink that answers about another number of artefacts.

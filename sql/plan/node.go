@@ -1,9 +1,6 @@
 package plan
 
 import (
-	"sort"
-	"strings"
-
 	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/expr/fn"
 	"github.com/millrace/millrace/sql/catalog"
@@ -355,53 +352,4 @@ func Scans(n Node) []*Scan {
 		return true
 	})
 	return out
-}
-
-// StatePath identifies the operator's state: the path of its clause, its kind,
-// its keys and window. Names of outputs, formatting and the order of columns
-// are no part of it.
-func (n *Aggregate) StatePath() string {
-	var keys []string
-	for _, k := range n.Keys {
-		if c, ok := ColumnByID(n.Input.Columns(), k); ok {
-			keys = append(keys, keyText(n.Input, c))
-		}
-	}
-	sort.Strings(keys)
-	s := n.Path + "[" + strings.Join(keys, ", ")
-	if n.Window != nil {
-		s += "; " + n.Window.String()
-	}
-	if n.Given != nil {
-		s += ", given"
-	}
-	return s + "]"
-}
-
-// StatePath identifies the state of an ORDER BY in a stream.
-func (n *Sort) StatePath() string { return rankedPath(n.Path, n.Input, nil, n.Keys, nil) }
-
-// StatePath identifies the state of sessions.
-func (n *WindowTable) StatePath() string {
-	var keys []string
-	for _, k := range n.Keys {
-		if c, ok := ColumnByID(n.Input.Columns(), k); ok {
-			keys = append(keys, keyText(n.Input, c))
-		}
-	}
-	sort.Strings(keys)
-	return n.Path + "[" + strings.Join(keys, ", ") + "; " + n.Window.String() + "]"
-}
-
-// keyText is the expression behind a key column, so that an alias below does
-// not change it.
-func keyText(in Node, c *Column) string {
-	if p, ok := in.(*Project); ok {
-		for i := range p.Cols {
-			if p.Cols[i].ID == c.ID {
-				return p.Exprs[i].String()
-			}
-		}
-	}
-	return c.Name
 }

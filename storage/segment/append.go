@@ -1,0 +1,152 @@
+package segment
+
+import (
+	"fmt"
+
+	"github.com/millrace/millrace/storage/record"
+)
+
+// Append writes whole, valid batches of one partition. In a mixed segment the
+// partitions must come in rising order; offsets must rise in any. In an own
+// segment the batches can be read at once, before they are durable; the caller
+// keeps readers below what it committed.
+//
+// The bytes are copied. Batches that do not parse or do not match their
+// checksum, unless they are trusted, are refused and nothing is written.
+func (w *Writer) Append(partition uint64, batches []byte, appendTimeMs int64) (Range, error) {
+	r := Range{From: w.pos, To: w.pos}
+	if err := w.usable(); err != nil {
+		return r, err
+	}
+	if w.opts.Kind == Own && partition != w.opts.Partition {
+		return r, fmt.Errorf("appending to segment: %w: partition %d in the segment of %d", ErrOrder, partition, w.opts.Partition)
+	}
+	if err := w.check(partition, batches); err != nil {
+		return r, fmt.Errorf("appending to segment: %w", err)
+	}
+	for rest := batches; len(rest) > 0; {
+		e, n := w.cut(partition, rest, appendTimeMs)
+		if err := w.put(&r, e, rest[:n]); err != nil {
+			return r, err
+		}
+		rest = rest[n:]
+	}
+	return r, w.appended(&r)
+}
+
+// AppendPieces is Append for batches that lie in several places: together they
+// become one extent.
+func (w *Writer) AppendPieces(partition uint64, pieces [][]byte, appendTimeMs int64) (Range, error) {
+	r := Range{From: w.pos, To: w.pos}
+	if err := w.usable(); err != nil {
+		return r, err
+	}
+	if w.opts.Kind == Own && partition != w.opts.Partition {
+		return r, fmt.Errorf("appending to segment: %w: partition %d in the segment of %d", ErrOrder, partition, w.opts.Partition)
+	}
+	if err := w.check(partition, pieces...); err != nil {
+		return r, fmt.Errorf("appending to segment: %w", err)
+	}
+	e := Extent{Partition: partition, Position: w.pos, AppendTimeMs: appendTimeMs}
+	w.table = w.table[:0]
+	for _, piece := range pieces {
+		for len(piece) > 0 {
+			h, err := record.ParseHeader(piece)
+			if err != nil {
+				return r, err // cannot be: check parsed the same bytes
+			}
+			w.table = e.include(w.table, &h, piece[:h.Size()])
+			piece = piece[h.Size():]
+		}
+	}
+	e.Checksum = record.Checksum(w.table)
+	if err := w.put(&r, e, pieces...); err != nil {
+		return r, err
+	}
+	return r, w.appended(&r)
+}
+
+// put adds an extent, whose table is in w.table, to what is to be written.
+func (w *Writer) put(r *Range, e Extent, pieces ...[]byte) error {
+	if err := w.index.add(e); err != nil {
+		return w.fail(err) // check saw the same order, so this is a bug
+	}
+	start := len(w.buf)
+	w.buf = append(w.buf, make([]byte, extentHeaderSize)...)
+	e.encode(w.buf[start:], w.idSum)
+	r.Checksum = record.UpdateChecksum(r.Checksum, w.buf[start:start+extentHeaderSize])
+	w.buf = append(w.buf, w.table...)
+	for _, piece := range pieces {
+		w.buf = append(w.buf, piece...)
+	}
+	w.pos = e.End()
+	if len(w.buf) >= flushBytes && w.opts.Kind == Mixed {
+		return w.flushBlocks()
+	}
+	return nil
+}
+
+// appended ends an append.
+func (w *Writer) appended(r *Range) error {
+	r.To = w.pos
+	if w.opts.Kind == Own {
+		if err := w.flush(); err != nil {
+			return err
+		}
+		w.publish()
+	}
+	return nil
+}
+
+// check parses and, unless they are trusted, verifies all batches before any of them is
+// written.
+func (w *Writer) check(partition uint64, pieces ...[]byte) error {
+	next := int64(0)
+	if w.opts.Kind == Own {
+		next = w.opts.BaseOffset
+	}
+	if n := len(w.index.extents); n > 0 {
+		last := &w.index.extents[n-1]
+		if partition < last.Partition {
+			return fmt.Errorf("%w: partition %d after %d", ErrOrder, partition, last.Partition)
+		}
+		if partition == last.Partition {
+			next = last.LastOffset + 1
+		}
+	}
+	split := record.Split
+	if w.opts.Trusted {
+		split = record.SplitUnverified
+	}
+	for _, rest := range pieces {
+		for len(rest) > 0 {
+			b, after, err := split(rest)
+			if err != nil {
+				return err
+			}
+			if b.BaseOffset < next {
+				return fmt.Errorf("%w: offset %d of partition %d, expected %d or more", ErrOrder, b.BaseOffset, partition, next)
+			}
+			next, rest = b.LastOffset()+1, after
+		}
+	}
+	return nil
+}
+
+// cut describes the next extent and says how many bytes of batches it takes.
+// Its table is left in w.table.
+func (w *Writer) cut(partition uint64, batches []byte, appendTimeMs int64) (Extent, int) {
+	e := Extent{Partition: partition, Position: w.pos, AppendTimeMs: appendTimeMs}
+	w.table = w.table[:0]
+	n := 0
+	for n < len(batches) {
+		h, err := record.ParseHeader(batches[n:])
+		if err != nil || (n > 0 && n+h.Size() > w.opts.ExtentBytes) {
+			break // err cannot be: check parsed the same bytes
+		}
+		w.table = e.include(w.table, &h, batches[n:n+h.Size()])
+		n += h.Size()
+	}
+	e.Checksum = record.Checksum(w.table)
+	return e, n
+}
