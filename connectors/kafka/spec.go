@@ -32,7 +32,7 @@ func (c *Connector) Spec() *connector.Spec {
 		Name:    "kafka",
 		Summary: "Topics of a Kafka cluster.",
 		Doc: `A table over topics of a Kafka cluster (3.1 or later, which fetches by topic id). It starts at ` + "`scan.startup.mode`" + `
-the first time a job reads a partition; from then on the job's own positions count, and the group's offsets are
+the first time a job reads it; from then on the job's own positions count, and the group's offsets are
 a mirror of them for tools that show lag. Only committed transactions are read.
 
 A topic that was deleted and created again, records that retention removed before they were read, and a log that

@@ -34,12 +34,12 @@ func (c *Connector) Spec() *connector.Spec {
 		Name:    "log",
 		Summary: "Topics of the embedded log store.",
 		Doc: `A table over topics of the log in the data directory. As a source it starts at ` + "`scan.startup.mode`" + `
-the first time a job reads a partition; from then on the job's own positions count. As a sink it appends
+the first time a job reads it; from then on the job's own positions count. As a sink it appends
 records to one topic; a job's records appear exactly once after any crash.
 
 A source over a list or a pattern of topics has a lane for each of them: one that stops keeps nobody from reading
 the others. New topics that match, and new partitions, are looked for every ` + "`source.monitor-interval`" + ` of the
-job (10 s unless it is set) and read from their first record on. Metadata column ` + "`topic`" + ` says where a row comes from.`,
+job (10 s unless it is set) and read from their first record on, whatever the start mode. Metadata column ` + "`topic`" + ` says where a row comes from.`,
 		Source: true, Sink: true, DefaultFormat: "json", Changelog: connector.InsertOnly,
 		Guarantee: "Exactly once: each append carries its artefact's id in the same journal entry.",
 		Options: append([]connector.Option{

@@ -90,6 +90,50 @@ func TestPatternStandsForWhatTheJobWrites(t *testing.T) {
 	manifest := "SET 'manifest.topic' = 'clicks.done';\n" + source + w.sink("out") + "INSERT INTO `out` SELECT id, 1 FROM clicks;"
 	_, err = n.Start(w.ctx(), w.options("job", manifest))
 	wantInput(t, err, "topic clicks.done")
+	ready := source + "CREATE TABLE b (id BIGINT, dt STRING) PARTITIONED BY (dt) WITH ('connector'='filesystem', 'path'='" + w.dir + "/b', 'format'='json', " +
+		"'sink.partition-commit.policy.kind'='readiness-topic', 'sink.partition-commit.readiness-topic.name'='clicks.ready');\nINSERT INTO b SELECT id, 'a' FROM clicks;"
+	_, err = n.Start(w.ctx(), w.options("job", ready))
+	wantInput(t, err, "topic clicks.ready")
+}
+
+// TestLaterTopicsAreReadWhole: where a table begins is said by its start option; a topic
+// that matches later, while the job runs or between two runs, is read from its first
+// record on.
+func TestLaterTopicsAreReadWhole(t *testing.T) {
+	w := newWorld(t)
+	n := w.open()
+	o := w.options("job", "SET 'source.monitor-interval' = '500 ms';\n"+
+		"CREATE TABLE clicks (id BIGINT) WITH ('connector'='log', 'topic-pattern'='clicks[.].*', 'scan.startup.mode'='latest-offset', 'format'='json');\n"+
+		w.sink("out")+"INSERT INTO `out` SELECT id, 0 FROM clicks;")
+	w.topic(n, "clicks.eu", 1)
+	w.produce(n, "clicks.eu", `{"id":1}`)
+	later := func(topic string, rows int64, values ...string) {
+		t.Helper()
+		w.topic(n, topic, 1)
+		w.produce(n, topic, values...)
+		r, err := n.Start(w.ctx(), o)
+		if err != nil {
+			t.Fatal(explain(err))
+		}
+		w.awaitRead(n, "out", rows)
+		if err := r.Stop(w.ctx()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := n.Start(w.ctx(), o)
+	if err != nil {
+		t.Fatal(explain(err))
+	}
+	w.topic(n, "clicks.asia", 1)
+	w.produce(n, "clicks.asia", `{"id":2}`, `{"id":3}`)
+	w.awaitRead(n, "out", 2)
+	if err := r.Stop(w.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	later("clicks.africa", 4, `{"id":4}`, `{"id":5}`)
+	later("clicks.us", 5, `{"id":6}`)
+	w.wantRows("out", row(2, 0), row(3, 0), row(4, 0), row(5, 0), row(6, 0))
+	w.ledger(n, "out")
 }
 
 // A list names its topics: each of them is there, and a preview reads them.

@@ -116,6 +116,9 @@ func (n *Node) topicsOf(r *Running) ([]topiclog.Topic, error) {
 	return topics, nil
 }
 
+// readinessKey names the topic that a table tells of complete partitions.
+const readinessKey = "sink.partition-commit.readiness-topic.name"
+
 // readsItself refuses a pattern that stands for a topic that the job writes: each row
 // would come round for ever.
 func readsItself(r *Running, source *connector.Table, wanted scanrange.Topics) error {
@@ -131,7 +134,15 @@ func readsItself(r *Running, source *connector.Table, wanted scanrange.Topics) e
 	}
 	for _, node := range r.graph.Nodes {
 		s, ok := node.Op.(*graph.Sink)
-		if !ok || s.Connector.Spec().Name != "log" {
+		if !ok {
+			continue
+		}
+		if s.Table.Options.Has(readinessKey) {
+			if t := s.Table.Options.String(readinessKey); wanted.Include(t) {
+				return refused(t, "name another one by '"+readinessKey+"', or narrow the pattern")
+			}
+		}
+		if s.Connector.Spec().Name != "log" {
 			continue
 		}
 		if t := s.Table.Options.String(scanrange.KeyTopic); wanted.Include(t) {

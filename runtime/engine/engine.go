@@ -49,6 +49,7 @@ type Run struct {
 	// What runs in the background now.
 	mirroring, pruning, looking atomic.Bool
 	placing                     sync.Mutex // shares and slots of lanes
+	finding                     sync.Mutex // who makes lanes: a partition gets one
 
 	mu       sync.Mutex
 	lanes    []*laneOf

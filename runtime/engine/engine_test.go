@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,6 +41,7 @@ type world struct {
 	maxDead *int64
 	options map[string]string
 	idle    time.Duration
+	found   func(ctx context.Context, topic connector.UUID) error
 }
 
 func newWorld(names ...string) *world {
@@ -88,7 +90,7 @@ func (w *world) run(t *testing.T, p *lanetest.Process) (*engine.Run, error) {
 	union := add(&graph.Union{}, all...)
 	add(&graph.Sink{Table: lanetest.Table("all", schema, 1), Connector: c, OnError: w.onError}, union)
 	return engine.Start(context.Background(), j, engine.Deps{Ledger: led, Scope: ledger.Scope{Job: connector.UUID{9}},
-		DeadLetters: p.DeadLetters(), MaxDead: w.maxDead})
+		DeadLetters: p.DeadLetters(), MaxDead: w.maxDead, Found: w.found})
 }
 
 // start is run that must not fail.
@@ -374,6 +376,41 @@ func TestPartitionsAddedWhileTheJobRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.check(t, map[string]int{"t_a": 2})
+}
+
+// TestFoundPartitionsDoNotWaitForOthers: what cannot be taken yet of one topic keeps
+// nobody from reading what was found of another, and is taken later.
+func TestFoundPartitionsDoNotWaitForOthers(t *testing.T) {
+	w := newWorld("a", "b", "c")
+	w.bounded, w.latest = false, true
+	w.options["source.monitor-interval"] = "10 ms"
+	var refuse atomic.Bool
+	w.found = func(_ context.Context, topic connector.UUID) error {
+		if refuse.Load() && topic == w.topics["b"].ID {
+			return errors.New("not now")
+		}
+		return nil
+	}
+	r := w.start(t, w.Process())
+	until(t, r, "first lanes", func(s engine.Status) bool { return len(s.Lanes) == 3 })
+	refuse.Store(true)
+	for i, name := range []string{"a", "b", "c"} {
+		w.topics[name].AddPartition()
+		w.topics[name].Append(1, event(int64(i), 0))
+	}
+	rows := func(names ...string) func(engine.Status) bool {
+		return func(engine.Status) bool {
+			r.Roll("")
+			return !slices.ContainsFunc(names, func(n string) bool { return len(w.Rows("t_"+n)) != 1 })
+		}
+	}
+	until(t, r, "rows of the topics that are not refused", rows("a", "c"))
+	refuse.Store(false)
+	until(t, r, "row of the topic that was refused", rows("b"))
+	if err := r.Stop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	w.check(t, map[string]int{"t_a": 1, "t_b": 1, "t_c": 1, "all": 3})
 }
 
 func TestStatusEquationHoldsAtEveryMoment(t *testing.T) {

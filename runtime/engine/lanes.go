@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,6 +16,9 @@ import (
 	"github.com/millrace/millrace/runtime/ledger"
 	"github.com/millrace/millrace/runtime/operator"
 )
+
+// keyPattern is the option of a table over all topics that match.
+const keyPattern = "topic-pattern"
 
 // laneIndex is the ledger's lanes, looked up by source and by topic.
 type laneIndex struct {
@@ -50,14 +54,18 @@ func (x *laneIndex) ambiguous(f *ledger.Lane) bool {
 }
 
 // findLanes makes lanes: those of the ledger, and new ones of partitions that
-// no lane has.
+// no lane has. The first time any error ends it; later it keeps nobody else's new
+// partitions from being read: what the ledger has of them is not looked for again.
 func (r *Run) findLanes(ctx context.Context, first bool) error {
+	r.finding.Lock()
+	defer r.finding.Unlock()
 	names := make([]string, 0, len(r.sources))
 	for name := range r.sources {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	var made []*laneOf
+	var errs []error
 	index := newLaneIndex(r.book.Lanes())
 	for _, name := range names {
 		s := r.sources[name]
@@ -73,36 +81,37 @@ func (r *Run) findLanes(ctx context.Context, first bool) error {
 			err = list(ctx)
 		}
 		if err != nil {
-			return fmt.Errorf("listing the partitions of table %s: %w", name, err)
+			err = fmt.Errorf("listing the partitions of table %s: %w", name, err)
+		} else {
+			var ls []*laneOf
+			ls, err = r.lanesOf(ctx, s, parts, index, made, first)
+			made = append(made, ls...)
 		}
-		ls, err := r.lanesOf(ctx, s, parts, index, first)
-		if err != nil {
+		if err != nil && first {
 			return err
 		}
-		made = append(made, ls...)
+		errs = append(errs, err)
 	}
 	r.place(made)
 	r.mu.Lock()
 	r.lanes = append(r.lanes, made...)
 	all := slices.Clone(r.lanes)
 	r.mu.Unlock()
-	if err := overlap(all); err != nil {
-		return err
+	if first {
+		return errors.Join(overlap(all), r.mixed(all))
 	}
-	if err := r.mixed(all); err != nil {
-		return err
-	}
-	if !first && !r.stopping.Load() {
+	if !r.stopping.Load() {
 		for _, l := range made {
 			r.notice("lane %s: %d new partitions", l.Config().Name, len(l.fact.Partitions))
 			l.Start()
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
-// lanesOf makes the lanes of one source table.
-func (r *Run) lanesOf(ctx context.Context, s *source, parts []connector.Partition, index *laneIndex, first bool) ([]*laneOf, error) {
+// lanesOf makes the lanes of one source table; made are those of tables before it. With
+// an error come the lanes that could be made.
+func (r *Run) lanesOf(ctx context.Context, s *source, parts []connector.Partition, index *laneIndex, made []*laneOf, first bool) ([]*laneOf, error) {
 	byTopic := map[connector.UUID][]connector.Partition{}
 	var topics []connector.UUID
 	for _, p := range parts {
@@ -145,6 +154,10 @@ func (r *Run) lanesOf(ctx context.Context, s *source, parts []connector.Partitio
 			}
 		}
 	}
+	// A topic that came since the table is read holds nothing that a start option could
+	// pass over. The one topic that a table names is the user's choice, any time.
+	later := !first || s.table.Options.Has(keyPattern) && r.readBefore(index.bySource[s.name])
+	var errs []error
 	for _, id := range topics {
 		var fresh []connector.Partition
 		for _, p := range byTopic[id] {
@@ -161,15 +174,20 @@ func (r *Run) lanesOf(ctx context.Context, s *source, parts []connector.Partitio
 			r.mu.Unlock()
 			continue
 		}
-		l, err := r.newLane(ctx, s, index, fresh)
-		if err != nil {
+		var others []*laneOf
+		if !first {
+			others = slices.Concat(r.snapshot(), made, out)
+		}
+		l, err := r.newLane(ctx, s, index, fresh, others, later)
+		if err != nil && first {
 			return nil, err
 		}
+		errs = append(errs, err)
 		if l != nil {
 			out = append(out, l)
 		}
 	}
-	return out, nil
+	return out, errors.Join(errs...)
 }
 
 // known makes a lane of the ledger. One whose topic is gone is left out; when
@@ -187,20 +205,38 @@ func (r *Run) known(s *source, f *ledger.Lane, index *laneIndex, byTopic map[con
 	for i, id := range f.Partitions {
 		ps[i] = connector.Partition{TopicID: f.ID.Topic, Topic: f.Topic, ID: id}
 	}
-	return r.makeLane(s, f, index, ps)
+	return r.makeLane(s, f, index, ps, false)
 }
 
-// newLane enters a lane for partitions that none has.
-func (r *Run) newLane(ctx context.Context, s *source, index *laneIndex, parts []connector.Partition) (*laneOf, error) {
+// readBefore reports whether some table has a position in a topic of lanes.
+func (r *Run) readBefore(lanes []*ledger.Lane) bool {
+	for _, t := range r.nodes {
+		for _, c := range r.book.Cursors(t.fact.ID) {
+			if slices.ContainsFunc(lanes, func(f *ledger.Lane) bool { return f.ID.Topic == c.Topic }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// newLane enters a lane for partitions that none has, unless it may not run beside
+// others; later: their topic came after the table was first read.
+func (r *Run) newLane(ctx context.Context, s *source, index *laneIndex, parts []connector.Partition, others []*laneOf, later bool) (*laneOf, error) {
 	slices.SortFunc(parts, func(a, b connector.Partition) int { return cmp.Compare(a.ID, b.ID) })
 	topic := parts[0].TopicID
-	f := &ledger.Lane{ID: connector.LaneID{Topic: topic, Set: index.nextSet[topic]}, Topic: parts[0].Topic, Source: s.name}
+	f := &ledger.Lane{ID: connector.LaneID{Topic: topic, Set: index.nextSet[topic]}, Topic: parts[0].Topic, Source: s.name, Later: later}
 	for _, p := range parts {
 		f.Partitions = append(f.Partitions, p.ID)
 	}
-	l, err := r.makeLane(s, f, index, parts)
+	l, err := r.makeLane(s, f, index, parts, later)
 	if err != nil || l == nil {
 		return nil, err
+	}
+	if others != nil {
+		if err := overlap(append(others, l)); err != nil {
+			return nil, err
+		}
 	}
 	if r.deps.Found != nil {
 		if err := r.deps.Found(ctx, topic); err != nil {
@@ -214,8 +250,9 @@ func (r *Run) newLane(ctx context.Context, s *source, index *laneIndex, parts []
 	return l, nil
 }
 
-// makeLane puts a lane together; nil when its source feeds nothing.
-func (r *Run) makeLane(s *source, f *ledger.Lane, index *laneIndex, parts []connector.Partition) (*laneOf, error) {
+// makeLane puts a lane together; nil when its source feeds nothing. young: it was found
+// after all tables that it feeds.
+func (r *Run) makeLane(s *source, f *ledger.Lane, index *laneIndex, parts []connector.Partition, young bool) (*laneOf, error) {
 	l := &laneOf{fact: f, source: s}
 	name := f.Topic
 	if index.ambiguous(f) {
@@ -224,7 +261,7 @@ func (r *Run) makeLane(s *source, f *ledger.Lane, index *laneIndex, parts []conn
 	if f.ID.Set > 0 {
 		name = fmt.Sprintf("%s#%d", name, f.ID.Set)
 	}
-	cfg := lane.Config{Name: name, Fact: f, Partitions: parts, Job: r.job, Sources: s.nodes, Source: s.src, Lookups: r.lookups, Book: r.book,
+	cfg := lane.Config{Name: name, Fact: f, Young: young, Partitions: parts, Job: r.job, Sources: s.nodes, Source: s.src, Lookups: r.lookups, Book: r.book,
 		DeadLetters: r.deps.DeadLetters, Slot: r.slots[0], Zone: r.zone, Log: r.deps.Log, Notice: r.deps.Notice,
 		EndsBy: endsBy(s.table), NewEnds: r.deps.NewEnds, ClockMicros: r.clockMicros(), Changed: func() { r.stir(l) }, Dead: r.countDead, Options: r.opts.Lane}
 	cfg.Options.Seed = uint64(f.ID.Topic[0])<<8 | uint64(f.ID.Set)

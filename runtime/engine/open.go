@@ -304,6 +304,8 @@ func (r *Run) place(made []*laneOf) {
 // retire ends a lane whose topic is gone for good and starts what reads the
 // topic of the same name.
 func (r *Run) retire(l *laneOf) error {
+	r.finding.Lock()
+	defer r.finding.Unlock()
 	ctx := r.ctx
 	f := *l.fact
 	f.Retired = true
@@ -316,7 +318,7 @@ func (r *Run) retire(l *laneOf) error {
 	l.heir = nil
 	r.lanes = slices.DeleteFunc(r.lanes, func(x *laneOf) bool { return x == l })
 	r.mu.Unlock()
-	next, err := r.newLane(ctx, l.source, newLaneIndex(r.book.Lanes()), heir)
+	next, err := r.newLane(ctx, l.source, newLaneIndex(r.book.Lanes()), heir, nil, true)
 	if err != nil || next == nil {
 		return err
 	}

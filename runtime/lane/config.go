@@ -18,6 +18,9 @@ type Config struct {
 	Name string
 	// Fact is the lane's identity: one topic, a fixed set of its partitions.
 	Fact *ledger.Lane
+	// Young: Fact is recorded by this run, and its topic came after the tables of all
+	// outputs were first read: from its first record on.
+	Young bool
 	// Partitions are Fact's partitions, in its order; batch.Run.Partition is an
 	// index into them.
 	Partitions []connector.Partition

@@ -76,13 +76,14 @@ func (l *Lane) saved(ctx context.Context, o *output) ([]savedCursor, error) {
 }
 
 // starts resolves the start of partitions without a position. One that is new
-// in a topic that the output has read before is read from its first record.
+// in a topic that the output has read before is read from its first record, and so is
+// a topic that is new in a table of several.
 func (l *Lane) starts(ctx context.Context, o *output, out []savedCursor, missing []int) error {
 	if len(missing) == 0 {
 		return nil
 	}
 	topic := l.cfg.Partitions[0].TopicID
-	known := slices.ContainsFunc(l.cfg.Book.Cursors(o.cfg.Table.ID), func(c *ledger.Cursor) bool { return c.Topic == topic })
+	known := l.hasRead(o, topic)
 	parts := make([]connector.Partition, len(missing))
 	for i, p := range missing {
 		parts[i] = l.cfg.Partitions[p]
@@ -106,6 +107,24 @@ func (l *Lane) starts(ctx context.Context, o *output, out []savedCursor, missing
 			Offset: at[i].Offset, LeaderEpoch: at[i].LeaderEpoch, Watermark: batch.NoWatermark}}
 	}
 	return nil
+}
+
+// hasRead reports whether an output has read a topic before, or, of a topic that came
+// later, others of the same table: an output that is new itself begins where the start
+// option says.
+func (l *Lane) hasRead(o *output, topic connector.UUID) bool {
+	if l.cfg.Young {
+		return true
+	}
+	topics := []connector.UUID{topic}
+	if l.cfg.Fact.Later {
+		for _, f := range l.cfg.Book.Lanes() {
+			if f.Source == l.cfg.Fact.Source {
+				topics = append(topics, f.ID.Topic)
+			}
+		}
+	}
+	return slices.ContainsFunc(l.cfg.Book.Cursors(o.cfg.Table.ID), func(c *ledger.Cursor) bool { return slices.Contains(topics, c.Topic) })
 }
 
 // check asks the source whether positions still belong to the log. What is

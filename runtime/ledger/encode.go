@@ -30,7 +30,7 @@ func (f *Lane) appendFields(b []byte) []byte {
 	for _, p := range f.Partitions {
 		b = appendUvarint(b, uint64(uint32(p)))
 	}
-	return append(b, boolByte(f.Retired))
+	return append(b, boolByte(f.Retired)|boolByte(f.Later)<<1)
 }
 
 func (f *Open) kind() kind                { return kindOpen }
@@ -260,7 +260,8 @@ func decode(k kind, key, v *decoder) Fact {
 		for range v.count() {
 			f.Partitions = append(f.Partitions, int32(v.uvarint()))
 		}
-		f.Retired = v.byte() == 1
+		flags := v.byte()
+		f.Retired, f.Later = flags&1 != 0, flags&2 != 0
 		return f
 	case kindOpen:
 		f := &Open{Lane: key.lane(), Epoch: key.u64(), Fingerprint: v.u64(), TimeMillis: v.varint()}

@@ -47,6 +47,9 @@ type Lane struct {
 	Partitions    []int32
 	// Retired: the topic is gone for good, and the user has said so.
 	Retired bool
+	// Later: the topic came after the table was first read, so that it is read from
+	// its first record on, whatever the table's start option says.
+	Later bool
 }
 
 // Open starts a lane epoch: every fact of a lower one that follows is void.

@@ -85,6 +85,7 @@ func facts() []Fact {
 		&Switch{Table: tableA, Number: 2, To: connector.StandbyHome, Edge: true, TimeMillis: 9, Reason: "by hand"},
 		&Moved{Table: tableA, Number: 3, TablePartition: "dt=2021-07-21/hr=06", To: connector.StandbyHome, Retracted: true, IDs: []connector.ArtifactID{artifactID(4, 2), artifactID(4, 7)}},
 		anew,
+		&Lane{ID: laneA, Topic: "clicks", Source: "src", Partitions: []int32{1}, Later: true},
 	}
 }
 

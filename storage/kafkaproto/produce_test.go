@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/storage/topiclog"
 )
 
+// TestProduceVersions compares the codec with kmsg's in every version.
 func TestProduceVersions(t *testing.T) {
 	r := start(t, kafkaproto.Options{})
 	topic := r.topic(t, "a", 1, nil)
@@ -100,6 +101,8 @@ func TestProduceRefusals(t *testing.T) {
 	closedByServer(t, c)
 }
 
+// TestProduceNamesBadRecords: of a batch that is refused, the answer names the records
+// that it was refused for, counted from the first (KIP-467).
 func TestProduceNamesBadRecords(t *testing.T) {
 	r := start(t, kafkaproto.Options{})
 	compact := r.topic(t, "compact", 1, map[string]string{"cleanup.policy": "compact"})
@@ -139,6 +142,9 @@ func TestProduceNamesBadRecords(t *testing.T) {
 	}
 }
 
+// TestProduceWithoutTimes: librdkafka's batches of records without times say that the
+// largest time is 0. They are taken, with what is right in its place, and are within
+// bounds for timestamps, as Kafka has it.
 func TestProduceWithoutTimes(t *testing.T) {
 	r := start(t, kafkaproto.Options{})
 	c := r.dial(t)

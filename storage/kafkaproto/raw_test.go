@@ -61,12 +61,6 @@ func fetchRequest(topic topiclog.Topic, offset int64, wait time.Duration, maxByt
 	return req
 }
 
-// TestProduceVersions compares the codec with kmsg's in every version.
-// TestProduceNamesBadRecords: of a batch that is refused, the answer names the records
-// that it was refused for, counted from the first (KIP-467).
-// TestProduceWithoutTimes: librdkafka's batches of records without times say that the
-// largest time is 0. They are taken, with what is right in its place, and are within
-// bounds for timestamps, as Kafka has it.
 // TestFetchVersions compares the codec with kmsg's in every version, and that
 // the bytes are the producer's, but for offset and epoch.
 func TestFetchVersions(t *testing.T) {
