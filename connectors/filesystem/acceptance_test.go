@@ -64,27 +64,31 @@ func (w *world) Visible(t testing.TB) []int64 {
 	return ids
 }
 
-// readTable reads all splits of a table; every batch is a new one.
-func readTable(t testing.TB, c *Connector, table *connector.Table, columns []int) []*batch.Batch {
+// openTable opens a table as a source: its partitions, and where each begins and ends.
+func openTable(t testing.TB, c *Connector, table *connector.Table) (s connector.Source, parts []connector.Partition, from []connector.Position, ends []int64) {
 	t.Helper()
 	ctx := context.Background()
 	s, err := c.OpenSource(ctx, table)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if parts, err = s.Partitions(ctx); err == nil {
+		if from, err = s.Start(ctx, parts); err == nil {
+			ends, err = s.End(ctx, parts)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, parts, from, ends
+}
+
+// readTable reads all splits of a table; every batch is a new one.
+func readTable(t testing.TB, c *Connector, table *connector.Table, columns []int) []*batch.Batch {
+	t.Helper()
+	ctx := context.Background()
+	s, parts, from, ends := openTable(t, c, table)
 	defer s.Close()
-	parts, err := s.Partitions(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	from, err := s.Start(ctx, parts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ends, err := s.End(ctx, parts)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var splits []connector.Split
 	for i := range parts {
 		splits = append(splits, connector.Split{Number: int32(i), From: from[i], End: ends[i]})

@@ -33,23 +33,8 @@ func TestSkippedLines(t *testing.T) {
 	columns := []connector.Column{{Field: types.Field{Name: "id", Type: types.NewBigInt()}}}
 	table := tableOf(c, columns, nil, map[string]string{"path": "/t", "format": "csv", keySkipLines: "2"})
 	ctx := context.Background()
-	s, err := c.OpenSource(ctx, table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, parts, from, ends := openTable(t, c, table)
 	defer s.Close()
-	parts, err := s.Partitions(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	from, err := s.Start(ctx, parts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ends, err := s.End(ctx, parts)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var got []int64
 	for i := range parts {
 		// A new reader after each batch, as after a crash.

@@ -13,11 +13,11 @@
 // nothing that a later row could change, so that results do not depend on which
 // side came first.
 //
-// In streams without a bound in time results change: [GroupAggregate], [TopN] and
-// [StreamJoin] give -U and +U, +I and -D, and take such rows. A row that takes
-// another one back ([TakesBack]) looks as that one did when it came; it is never dead,
-// and not missed where the other one is not known any more. Those whose state has a
-// time to live are [Aging].
+// In streams without a bound in time results change: [GroupAggregate], [TopN],
+// [StreamJoin], [SetChanges] and [OverChanges] give -U and +U, +I and -D, and take such
+// rows. A row that takes another one back ([TakesBack]) looks as that one did when it
+// came; it is never dead, and not missed where the other one is not known any more.
+// Those whose state has a time to live are [Aging].
 //
 // Windows of processing time are [Clocked]: the task gives them its clock instead of
 // watermarks. [WindowChanges] gives the rows of windows before they end and when late

@@ -1,170 +1,19 @@
 package operator
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/graph"
-	"github.com/millrace/millrace/runtime/state"
 	"github.com/millrace/millrace/runtime/state/spill"
 	"github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/storage/vfs"
 )
-
-// spilled is an operator that spills beside the same one in memory: they must say the
-// same.
-type spilled struct {
-	t      *testing.T
-	rng    *rand.Rand
-	fresh  func() Keyed
-	memory Keyed
-	disk   Spilling
-	store  *spill.Store
-	fs     vfs.FS
-	said   [2][]string
-	moved  int
-}
-
-func newSpilled(t *testing.T, rng *rand.Rand, fresh func() Keyed) *spilled {
-	s := &spilled{t: t, rng: rng, fresh: fresh, memory: fresh(), fs: vfs.NewMem()}
-	s.disk = s.spilling(1)
-	return s
-}
-
-func (s *spilled) spilling(budget int64) Spilling {
-	k := s.fresh().(Spilling)
-	s.store = spill.New(s.fs, "/spill")
-	k.SpillTo(s.store, budget)
-	return k
-}
-
-// results notes rows with their kinds.
-func (s *spilled) results(i int) *Results {
-	return &Results{Emit: func(b *batch.Batch) error {
-		for row := range b.Len {
-			kind := batch.Insert
-			if b.Kinds != nil {
-				kind = b.Kinds[row]
-			}
-			text := fmt.Sprint(kind)
-			for c := range b.Cols {
-				if b.Cols[c].IsNull(row) {
-					text += "|NULL"
-				} else {
-					text += "|" + cell(&b.Cols[c], row)
-				}
-			}
-			s.said[i] = append(s.said[i], text)
-		}
-		return nil
-	}, Dead: func(_ *batch.Batch, e *batch.ValueError) { s.t.Fatalf("a row died: %v", e) }}
-}
-
-// same compares what was said since the last time, whose order is free.
-func (s *spilled) same(what string, args ...any) {
-	s.t.Helper()
-	for i := range s.said {
-		slices.Sort(s.said[i])
-	}
-	if !slices.Equal(s.said[0], s.said[1]) {
-		s.t.Fatalf("%s: spilled\n%s\nin memory\n%s", fmt.Sprintf(what, args...), strings.Join(s.said[1], "\n"), strings.Join(s.said[0], "\n"))
-	}
-	s.said = [2][]string{}
-}
-
-func (s *spilled) both(f func(k Keyed, out *Results) error) {
-	s.t.Helper()
-	for i, k := range []Keyed{s.memory, s.disk} {
-		if err := f(k, s.results(i)); err != nil {
-			s.t.Fatal(err)
-		}
-	}
-}
-
-func (s *spilled) spill() {
-	s.t.Helper()
-	if err := s.disk.Spill(); err != nil {
-		s.t.Fatal(err)
-	}
-	if s.disk.Spilled() {
-		s.moved++
-	}
-}
-
-// save is the state of the spilling one.
-func (s *spilled) save() []byte {
-	s.t.Helper()
-	if !s.disk.Spilled() {
-		return s.disk.Save()
-	}
-	p := new(state.Payload)
-	if err := s.disk.SaveTo(p); err != nil {
-		s.t.Fatal(err)
-	}
-	// The operator goes on before the payload is read.
-	s.spill()
-	var b bytes.Buffer
-	if n, err := p.WriteTo(&b); err != nil || n != p.Len() || int64(b.Len()) != n {
-		s.t.Fatalf("%d bytes of a payload of %d: %v", n, p.Len(), err)
-	}
-	p.Release()
-	return b.Bytes()
-}
-
-// restart goes on from saved state at another parallelism, at times with enough
-// memory.
-func (s *spilled) restart(now int64) {
-	s.t.Helper()
-	payload, own := s.save(), s.memory.Save()
-	old := s.store
-	next := s.spilling([]int64{1, 1 << 12, 1 << 40}[s.rng.IntN(3)])
-	memory := s.fresh()
-	for _, k := range []Keyed{memory, next} {
-		if a, ok := k.(Aging); ok {
-			a.Age(now)
-		}
-	}
-	cut := 1 + s.rng.IntN(state.Groups-1)
-	for _, r := range []state.Range{{From: 0, To: cut}, {From: cut, To: state.Groups}} {
-		if err := next.Load(payload, r); err != nil {
-			s.t.Fatal(err)
-		}
-		if err := memory.Load(own, r); err != nil {
-			s.t.Fatal(err)
-		}
-	}
-	if s.rng.IntN(4) == 0 {
-		// What was spilled is as good for one that does not spill.
-		plain := s.fresh()
-		if a, ok := plain.(Aging); ok {
-			a.Age(now)
-		}
-		if err := plain.Load(payload, state.Range{From: 0, To: state.Groups}); err != nil {
-			s.t.Fatal(err)
-		}
-		memory = plain
-	}
-	s.memory, s.disk = memory, next
-	if old == s.store {
-		s.t.Fatal("the store is the old one")
-	}
-}
-
-// collide makes few hashes of many.
-func collide(in *KeyedRows) *KeyedRows {
-	for i := range in.Hashes {
-		in.Hashes[i] &= 0xf8 << 56
-	}
-	return in
-}
 
 // groupsOut is COUNT(*), SUM(v), MAX(v) by key.
 func groupsOut(t testing.TB, op *graph.GroupAggregate) *batch.Schema {

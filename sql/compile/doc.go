@@ -8,6 +8,9 @@
 // everything binds before anything may start; diagnostics of all statements
 // come back together. Nothing here opens a connection or reads data.
 //
+// FOR EACH TABLE is written out while binding: its body is bound once for each table
+// of the set, and what is wrong in all of them is said once.
+//
 // A [Session] carries tables and settings from one Compile to the next (the
 // shell); without one each Compile starts empty. A Session belongs to one
 // goroutine; everything in a [Unit] is immutable.
