@@ -106,6 +106,9 @@ type Spec struct {
 	Changelog, SourceChangelog Changelog
 	// Partitioned: PARTITIONED BY is supported.
 	Partitioned bool
+	// Place is the key of the option that says where a table lies, "" where more than
+	// one does: a job writes one table at a place.
+	Place string
 	// FoldsNames: names of columns that differ in upper and lower case alone are one.
 	FoldsNames bool
 	// Guarantee is one sentence, e.g. "Exactly once: ...".

@@ -27,6 +27,7 @@ func (c *compiler) finish() {
 	if c.opts.Mode != ModeSQL {
 		plan.CheckTopics(plans, &c.diags)
 		plan.CheckOverwrites(plans, &c.diags)
+		plan.CheckPlaces(plans, &c.diags)
 		plan.CheckLateRows(plans, &c.diags)
 		plan.NameStates(plans, &c.diags)
 	}

@@ -89,7 +89,7 @@ func logSpec() *connector.Spec {
 
 func fileSpec() *connector.Spec {
 	return &connector.Spec{
-		Name: "filesystem", Source: true, Sink: true, Bounded: true, Partitioned: true,
+		Name: "filesystem", Source: true, Sink: true, Bounded: true, Partitioned: true, Place: "path",
 		Formats: []connector.FormatSpec{
 			{Name: "parquet", Decode: true, Encode: true, Options: []connector.Option{
 				{Key: "parquet.compression", Type: connector.OptEnum, Enum: []string{"SNAPPY", "ZSTD", "GZIP", "UNCOMPRESSED"}, Default: "SNAPPY"}}},
