@@ -46,7 +46,8 @@ func takeLock(ctx context.Context, path string) (lock *os.File, holder string, e
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, "", fmt.Errorf("making the directory of locks: %w", err)
 	}
-	lock, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	// Where others may make files, too, a link must not have one of ours emptied.
+	lock, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, "", fmt.Errorf("opening the lock of the command: %w", err)
 	}

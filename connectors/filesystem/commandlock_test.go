@@ -87,3 +87,23 @@ func TestCommandLeavesSomethingRunning(t *testing.T) {
 		}
 	}
 }
+
+// TestLockIsNoLink: what a link at a lock's name leads to is left alone.
+func TestLockIsNoLink(t *testing.T) {
+	dir := t.TempDir()
+	target, path := filepath.Join(dir, "target"), filepath.Join(dir, "a.lock")
+	if err := os.WriteFile(target, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(target, path); err != nil {
+		t.Fatal(err)
+	}
+	if lock, _, err := takeLock(t.Context(), path); err == nil {
+		nameHolder(lock, 1)
+		giveBack(lock)
+		t.Error("a link was taken for a lock")
+	}
+	if b, err := os.ReadFile(target); err != nil || string(b) != "precious" {
+		t.Errorf("the file behind the link has %q, %v", b, err)
+	}
+}
