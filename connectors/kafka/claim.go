@@ -62,11 +62,7 @@ func (s *sink) endEarlier(ctx context.Context, mine jobRecord) error {
 	for some := range slices.Chunk(lanes, together) {
 		for _, txn := range some {
 			go func() {
-				c, err := s.producer(ctx, txn)
-				if err == nil {
-					c.Close()
-				}
-				errs <- err
+				errs <- s.endOpen(ctx, txn)
 			}()
 		}
 		for range some {
@@ -93,7 +89,7 @@ func (s *sink) initialize(ctx context.Context, st *laneState) error {
 // open, and reads what they have published.
 func (s *sink) begin(ctx context.Context, st *laneState) error {
 	st.drop()
-	c, err := s.producer(ctx, st.txn)
+	c, err := s.ended(ctx, st)
 	if err != nil {
 		return err
 	}

@@ -198,7 +198,7 @@ func (l *commitLog) read(ctx context.Context, end int64) error {
 		fs := c.PollFetches(ctx)
 		for _, e := range fs.Errors() {
 			if errors.Is(e.Err, context.DeadlineExceeded) {
-				return &waitError{from: l.next, end: end}
+				return &waitError{from: l.next, end: end, partition: l.partition, holder: l.holder()}
 			}
 			return sinkFailed(failed(e.Err, "reading topic %s", commitsTopic))
 		}
@@ -257,11 +257,48 @@ func (l *commitLog) all(ctx context.Context) (jobRecord, []string, error) {
 }
 
 // waitError: the transactions of others are open for too long.
-type waitError struct{ from, end int64 }
+type waitError struct {
+	from, end int64
+	partition int32
+	holder    string // whose transaction it is; empty: the brokers do not say
+}
 
 func (e *waitError) Error() string {
-	return fmt.Sprintf("topic %s is readable to offset %d of %d: another lane's transaction is open, the broker ends it after 'properties.transaction.timeout.ms'", commitsTopic, e.from, e.end)
+	who := e.holder
+	if who == "" {
+		who = "another lane"
+	}
+	return fmt.Sprintf("topic %s partition %d is readable to offset %d of %d: a transaction of %s is open, the broker ends it after 'properties.transaction.timeout.ms'; one that stays longer hangs: kafka-transactions.sh find-hanging",
+		commitsTopic, e.partition, e.from, e.end, who)
 }
 
 // Retryable implements connector.Retryable.
 func (e *waitError) Retryable() bool { return true }
+
+// holder names whose transaction has been open for longest in the partition.
+func (l *commitLog) holder() string {
+	// What was waited for is over, and the context with it.
+	ctx, cancel := context.WithTimeout(context.Background(), abortTimeout)
+	defer cancel()
+	var set kadm.TopicsSet
+	set.Add(commitsTopic, l.partition)
+	all, err := l.conn.admin.DescribeProducers(ctx, set)
+	if err != nil {
+		return ""
+	}
+	oldest := kadm.DescribedProducer{CurrentTxnStartOffset: -1}
+	all.EachProducer(func(p kadm.DescribedProducer) {
+		if at := p.CurrentTxnStartOffset; at >= 0 && (oldest.CurrentTxnStartOffset < 0 || at < oldest.CurrentTxnStartOffset) {
+			oldest = p
+		}
+	})
+	if oldest.CurrentTxnStartOffset < 0 {
+		return ""
+	}
+	// Without an answer the producer id alone has to do.
+	txns, _ := l.conn.admin.ListTransactions(ctx, []int64{oldest.ProducerID}, nil)
+	for txn := range txns {
+		return fmt.Sprintf("transactional id %s (producer id %d)", txn, oldest.ProducerID)
+	}
+	return fmt.Sprintf("producer id %d", oldest.ProducerID)
+}

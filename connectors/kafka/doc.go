@@ -79,6 +79,10 @@
 // Nobody reads past an open transaction; therefore a run that starts initializes
 // the lanes of those before it.
 //
+// How the newest transaction of a lane ended is asked before its producer is
+// initialized, since brokers that start again may call it complete without telling
+// the partitions; what hangs there is ended the same way before the lane writes.
+//
 // With 'sink.delivery-guarantee' = 'at-least-once' there are no transactions, no
 // records of the job, and no fences across processes.
 //

@@ -64,6 +64,8 @@ type laneState struct {
 	// wrong with it.
 	client *kgo.Client
 	record laneRecord
+	// was is how the transaction before the producer ended, until nothing of it hangs.
+	was    decision
 	opened bool
 	high   point // epoch of the newest attempt of this process
 	// settled: what is before it is never asked for again.

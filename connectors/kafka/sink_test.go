@@ -27,18 +27,47 @@ import (
 type sinkWorld struct {
 	*world
 	with []string
+	out  string // the topic
+	job  byte   // whose the sinks are
+	// patience is how long a cluster may take to make what was committed readable, and
+	// a look may fail because of it; 0: no time.
+	patience time.Duration
+}
+
+// patiently does something until it is done, or patience is at its end.
+func (w *sinkWorld) patiently(do func() (done bool)) {
+	end := time.After(w.patience)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for !do() {
+		select {
+		case <-tick.C:
+		case <-end:
+			return
+		}
+	}
+}
+
+// visible are the rows that readers see, once there are as many as are to come.
+func (w *sinkWorld) visible(t testing.TB, n int) (have []int64) {
+	t.Helper()
+	w.patiently(func() bool {
+		have = w.Visible(t)
+		return len(have) >= n
+	})
+	return have
 }
 
 func (w *sinkWorld) Shared() {}
 
 func newSinkWorld(t testing.TB, with ...string) *sinkWorld {
-	w := &sinkWorld{world: newWorld(t), with: with}
+	w := &sinkWorld{world: newWorld(t), with: with, out: "out", job: 1}
 	w.topic("out", 3, nil)
 	return w
 }
 
 func (w *sinkWorld) Open(ctx context.Context, o connector.Owner) (connector.Sink, error) {
-	return w.conn.OpenSink(ctx, w.table("out", conntest.Columns(), w.with...), o)
+	return w.conn.OpenSink(ctx, w.table(w.out, conntest.Columns(), w.with...), o)
 }
 
 // committed is every record of a topic up to its last stable offset, as a reader
@@ -87,7 +116,7 @@ func idsOf(t testing.TB, rs []*kgo.Record) []int64 {
 	return out
 }
 
-func (w *sinkWorld) Visible(t testing.TB) []int64 { return idsOf(t, w.committed("out")) }
+func (w *sinkWorld) Visible(t testing.TB) []int64 { return idsOf(t, w.committed(w.out)) }
 
 func TestSinkAcceptance(t *testing.T) {
 	conntest.RunSink(t, func(t testing.TB) conntest.World { return newSinkWorld(t) })
@@ -102,7 +131,7 @@ func attemptOf(epoch uint64) connector.Attempt {
 
 func (w *sinkWorld) sink(epoch uint64) *sink {
 	w.t.Helper()
-	s, err := w.Open(w.ctx, conntest.OwnerOf(1, epoch))
+	s, err := w.Open(w.ctx, conntest.OwnerOf(w.job, epoch))
 	check(w.t, err)
 	w.t.Cleanup(func() { s.Close() })
 	return s.(*sink)
@@ -156,36 +185,46 @@ func TestSinkFaults(t *testing.T) {
 				if restart {
 					s = w.sink(2)
 				}
-				all := []connector.Artifact{first, second}
-				out, err := s.Resolve(w.ctx, all)
-				check(t, err)
-				have := w.Visible(t)
-				want := ids(0, 10)
-				if out[1] == connector.Published {
-					want = ids(0, 20)
-				}
-				if out[0] != connector.Published || !slices.Equal(have, want) {
-					t.Fatalf("resolved %v, visible are %v", out, have)
-				}
-				if restart && out[1] != connector.Published && out[1] != connector.Absent || !restart && out[1] != connector.Published && out[1] != connector.Sealed {
-					t.Fatalf("the second is %s", out[1])
-				}
-				if out[1] == connector.Published {
-					return
-				}
-				a = attemptOf(2)
-				if wr, err = s.OpenWriter(w.ctx, a); err != nil {
-					t.Fatal(err)
-				}
-				if restart {
-					second = w.seal(wr, a, 0, conntest.Rows(10, 10))
-				}
-				check(t, s.Publish(w.ctx, []connector.Artifact{second})...)
-				if have := w.Visible(t); !slices.Equal(have, ids(0, 20)) {
-					t.Fatalf("visible are %v", have)
-				}
+				w.settled(t, s, attemptOf(2), first, second, restart)
 			})
 		}
+	}
+}
+
+// settled looks what became of two artefacts, the first of which was published: what
+// is said is what readers see; then the second one's rows are there, and each once. a
+// is the attempt that writes them again after a restart.
+func (w *sinkWorld) settled(t *testing.T, s *sink, a connector.Attempt, first, second connector.Artifact, restart bool) {
+	t.Helper()
+	var out []connector.Outcome
+	var err error
+	w.patiently(func() bool {
+		out, err = s.Resolve(w.ctx, []connector.Artifact{first, second})
+		return err == nil
+	})
+	check(t, err)
+	want := ids(0, 10)
+	if out[1] == connector.Published {
+		want = ids(0, 20)
+	}
+	have := w.visible(t, len(want))
+	if out[0] != connector.Published || !slices.Equal(have, want) {
+		t.Fatalf("resolved %v, visible are %v", out, have)
+	}
+	if restart && out[1] != connector.Published && out[1] != connector.Absent || !restart && out[1] != connector.Published && out[1] != connector.Sealed {
+		t.Fatalf("the second is %s", out[1])
+	}
+	if out[1] == connector.Published {
+		return
+	}
+	wr, err := s.OpenWriter(w.ctx, a)
+	check(t, err)
+	if restart {
+		second = w.seal(wr, a, 0, conntest.Rows(10, 10))
+	}
+	check(t, s.Publish(w.ctx, []connector.Artifact{second})...)
+	if have := w.visible(t, 20); !slices.Equal(have, ids(0, 20)) {
+		t.Fatalf("visible are %v", have)
 	}
 }
 

@@ -35,6 +35,7 @@ type world struct {
 	t       testing.TB
 	ctx     context.Context
 	cluster *kfake.Cluster
+	addrs   []string // of real brokers, in place of the cluster
 	client  *kgo.Client
 	admin   *kadm.Client
 	conn    *Connector
@@ -52,10 +53,17 @@ func newWorld(t testing.TB, opts ...kfake.Opt) *world {
 	return w
 }
 
+func (w *world) brokers() []string {
+	if w.cluster == nil {
+		return w.addrs
+	}
+	return w.cluster.ListenAddrs()
+}
+
 // dial is a client without any security.
 func (w *world) dial(opts ...kgo.Opt) (*kgo.Client, *kadm.Client) {
 	w.t.Helper()
-	c, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(w.cluster.ListenAddrs()...),
+	c, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(w.brokers()...),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MetadataMinAge(50 * time.Millisecond)}, opts...)...)
 	check(w.t, err)
 	w.t.Cleanup(c.Close)
@@ -100,7 +108,7 @@ var idOnly = columns(field("id", types.NewBigInt()))
 
 func (w *world) options(topic string, with ...string) map[string]string {
 	m := map[string]string{"connector": "kafka", "topic": topic, "scan.startup.mode": scanrange.Earliest,
-		"properties.bootstrap.servers": strings.Join(w.cluster.ListenAddrs(), ","),
+		"properties.bootstrap.servers": strings.Join(w.brokers(), ","),
 		"properties.fetch.max.wait.ms": "20", "properties.default.api.timeout.ms": "20000"}
 	for i := 0; i < len(with); i += 2 {
 		m[with[i]] = with[i+1]
