@@ -1,5 +1,5 @@
--- Q6, average selling price: of each seller's last ten auctions. OVER above rows
--- that change, the winning bids: Flink refuses it, and so does Millrace.
+-- Q6, average selling price: of each seller's last ten auctions. A frame of eleven rows
+-- above rows that change, the winning bids: Flink refuses it, and so does Millrace.
 CREATE TABLE nexmark_q6 (seller BIGINT, avg_price BIGINT) WITH ('connector' = 'blackhole');
 
 INSERT INTO nexmark_q6
