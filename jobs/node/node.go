@@ -125,7 +125,7 @@ func (n *Node) open(ctx context.Context) error {
 	}
 	n.store = store
 	n.client = client.New(store)
-	if err := n.opts.FS.RemoveAll(n.spillDir()); err != nil {
+	if err := n.emptySpill(); err != nil {
 		return fmt.Errorf("removing spilled state of an earlier run: %w", err)
 	}
 	if n.records, err = openJobRecords(n.opts.FS, n.opts.FS.Join(n.opts.Dir, "jobs"), newUUID); err != nil {

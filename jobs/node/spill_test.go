@@ -26,6 +26,9 @@ func TestStateBeyondMemory(t *testing.T) {
 		}
 	}
 	gone(left)
+	if there, err := vfs.Exists(w.mem, filepath.Dir(left)); !there || err != nil {
+		t.Errorf("the directory itself, where a disk may be mounted: %v, %v", there, err)
+	}
 	w.topic(n, "clicks", 1)
 	const keys = 20_000
 	var records, want []string
