@@ -268,7 +268,7 @@ func (e *waitError) Error() string {
 	if who == "" {
 		who = "another lane"
 	}
-	return fmt.Sprintf("topic %s partition %d is readable to offset %d of %d: a transaction of %s is open, the broker ends it after 'properties.transaction.timeout.ms'; one that stays longer hangs: kafka-transactions.sh find-hanging",
+	return fmt.Sprintf("topic %s partition %d is readable to offset %d of %d: a transaction of %s is open, the broker ends it after 'properties.transaction.timeout.ms'; one that stays longer hangs: start the job that wrote it, or see kafka-transactions.sh find-hanging (abort hides its rows)",
 		commitsTopic, e.partition, e.from, e.end, who)
 }
 
