@@ -183,7 +183,8 @@ func (g *grouping) aggregate(s *syntax.Select) Node {
 		k.col = *c
 		// The state of a key goes back together with the positions of its rows, so
 		// that it does not matter that a replay may look up another key.
-		k.col.RowTime, k.col.Changing, k.col.Lookup = false, NoTime, false
+		k.col.forgetTime()
+		k.col.Lookup = false
 		a.Keys = append(a.Keys, ref.Index)
 		a.Cols = append(a.Cols, k.col)
 	}

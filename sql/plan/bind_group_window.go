@@ -42,7 +42,7 @@ func (g *grouping) window(at diag.Span) (w *Window, timeID int, given *GivenWind
 	case start == nil && end == nil:
 		return nil, -1, nil, true
 	case start == nil || end == nil:
-		if b.Batch || b.declaring {
+		if !b.streaming() {
 			return nil, -1, nil, true
 		}
 		missing := "window_start"

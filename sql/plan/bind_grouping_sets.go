@@ -210,7 +210,8 @@ func (g *grouping) expand(pre *Project, a *Aggregate) Node {
 				return nil
 			}
 			c := *from
-			c.ID, c.Type, c.RowTime, c.Changing, c.Window = b.id(), t, false, NoTime, nil
+			c.ID, c.Type, c.Window = b.id(), t, nil
+			c.forgetTime()
 			post.Exprs, post.Cols = append(post.Exprs, e), append(post.Cols, c)
 			a.Keys[at], a.Cols[at], k.col = c.ID, c, c
 		}

@@ -132,9 +132,9 @@ func (b *Binder) rank(over *Over, n int64) *Rank {
 		}
 	}
 	switch {
-	case start != nil && end != nil && start.Window == end.Window && (b.Batch || b.declaring || start.Window.RowTime) && !changing:
+	case start != nil && end != nil && start.Window == end.Window && (!b.streaming() || start.Window.RowTime) && !changing:
 		r.Window, r.Given = start.Window, given
-	case b.Batch || b.declaring:
+	case !b.streaming():
 		r.Keys = over.Keys
 	case over.Time >= 0 && n == 1 && !changing:
 		r.Keys, r.First = over.Keys, true

@@ -96,7 +96,7 @@ func (b *Binder) setOperation(s *syntax.SetOp, ctes []*cte) *Output {
 	}
 	n := &SetOperation{Left: u.In[0], Right: u.In[1], Kind: kind, All: s.All, Changes: b.streaming(), TTL: b.StateTTL, Cols: u.Cols, Path: b.path(strings.ToLower(word)), Span: s.Span()}
 	for i := range n.Cols {
-		n.Cols[i].RowTime, n.Cols[i].Changing = false, NoTime
+		n.Cols[i].forgetTime()
 	}
 	return &Output{Node: n, Spans: out.Spans, Named: out.Named}
 }
@@ -240,7 +240,7 @@ func (b *Binder) changingSet(out *Output, kind graph.SetKind, path string, at di
 		both.In = append(both.In, p)
 	}
 	for i := range both.Cols {
-		both.Cols[i].RowTime, both.Cols[i].Changing = false, NoTime
+		both.Cols[i].forgetTime()
 	}
 	side := Column{ID: b.id(), Name: "side", Type: number}
 	a := &Aggregate{Input: both, Updates: true, TTL: b.StateTTL, Time: -1, Path: path, Span: at}

@@ -301,7 +301,7 @@ func (b *Binder) joinSubqueries(n Node, subs *subqueries, over func(expr.Expr) e
 			j.Kind, j.OneRow = graph.LeftJoin, true
 		}
 		j = b.keyedJoin(j, outer, s.inner, nil)
-		if !b.Batch && !b.declaring && !j.Streams() && !j.Changes {
+		if b.streaming() && !j.Streams() && !j.Changes {
 			b.notYet(s.span, "a scalar sub-query in streaming mode that may give several rows").
 				WithHelp("an aggregate gives one: (SELECT MAX(x) FROM ...)").
 				WithHelp("where the inputs end, SET 'execution.runtime-mode' = 'batch'")

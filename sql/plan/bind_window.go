@@ -163,7 +163,7 @@ func (b *Binder) windowNode(in Node, w *Window, timeID int) *WindowTable {
 		}
 		// Row time moves on to window_time, as in Flink. The node below keeps
 		// its mark.
-		col.RowTime, col.Changing = false, NoTime
+		col.forgetTime()
 		n.Cols = append(n.Cols, col)
 	}
 	n.Cols = append(n.Cols, b.windowColumns(w, timeID)...)
@@ -260,12 +260,12 @@ func (b *Binder) usableAsTime(col *Column, at diag.Span) bool {
 		b.errorf(diag.CodeRowTime, at, "column %q is %s; a window needs a TIMESTAMP(p) or TIMESTAMP_LTZ(p) with p up to 6", col.Name, col.Type.WithNullable(true))
 		return false
 	}
-	if col.Changing != NoTime && !b.Batch && !b.declaring {
+	if col.Changing != NoTime && b.streaming() {
 		b.errorf(diag.CodeRowTime, at, "column %q has row times of rows that change, which such windows do not take", col.Name).
 			WithHelp("take the window below, of the rows as they come")
 		return false
 	}
-	if !col.RowTime && !col.ProcTime && !b.Batch && !b.declaring {
+	if !col.RowTime && !col.ProcTime && b.streaming() {
 		b.errorf(diag.CodeRowTime, at, "column %q is not row time", col.Name).
 			WithHelp("the table needs WATERMARK FOR %s AS %s - INTERVAL '5' SECOND", col.Name, col.Name).
 			WithHelp("a bare reference to the column keeps row time, an expression such as CAST loses it").

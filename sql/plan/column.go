@@ -36,6 +36,9 @@ type Column struct {
 	WindowOnly bool
 }
 
+// forgetTime leaves a column without row time, of either sort.
+func (c *Column) forgetTime() { c.RowTime, c.Changing = false, NoTime }
+
 // ChangingTime says how a column without watermarks came by row times.
 type ChangingTime uint8
 

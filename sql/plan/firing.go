@@ -61,7 +61,7 @@ func EmitOf(s *catalog.Settings) Emit {
 // not set, no row of processing time is late, and sessions fire once.
 func (b *Binder) firing(w *Window, at diag.Span) (*Firing, bool) {
 	e := &b.Emit
-	if b.Batch || b.declaring || !e.early && !e.late {
+	if !b.streaming() || !e.early && !e.late {
 		return nil, true
 	}
 	if w.Kind == SessionWindow {

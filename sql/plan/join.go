@@ -118,7 +118,8 @@ func joinColumns(kind graph.JoinKind, streams bool, left, right, mark []Column) 
 			// A regular join has no order in time: its rows come when their
 			// partners do.
 			if padded || !streams {
-				c.RowTime, c.Changing, c.Window = false, NoTime, nil
+				c.forgetTime()
+				c.Window = nil
 			}
 			out = append(out, c)
 		}

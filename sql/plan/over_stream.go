@@ -45,7 +45,7 @@ func (n *Over) overStream(in []Column) {
 
 // CheckOver reports functions with OVER that a stream cannot have.
 func (b *Binder) CheckOver(n Node) {
-	if b.Batch || b.declaring {
+	if !b.streaming() {
 		return
 	}
 	Walk(n, func(n Node) bool {

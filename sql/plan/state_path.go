@@ -9,12 +9,7 @@ import (
 // its keys and window. Names of outputs, formatting and the order of columns
 // are no part of it.
 func (n *Aggregate) StatePath() string {
-	var keys []string
-	for _, k := range n.Keys {
-		if c, ok := ColumnByID(n.Input.Columns(), k); ok {
-			keys = append(keys, keyText(n.Input, c))
-		}
-	}
+	keys := keyTexts(n.Input, n.Keys)
 	sort.Strings(keys)
 	s := n.Path + "[" + strings.Join(keys, ", ")
 	if n.Window != nil {
@@ -31,12 +26,7 @@ func (n *Sort) StatePath() string { return rankedPath(n.Path, n.Input, nil, n.Ke
 
 // StatePath identifies the state of sessions.
 func (n *WindowTable) StatePath() string {
-	var keys []string
-	for _, k := range n.Keys {
-		if c, ok := ColumnByID(n.Input.Columns(), k); ok {
-			keys = append(keys, keyText(n.Input, c))
-		}
-	}
+	keys := keyTexts(n.Input, n.Keys)
 	sort.Strings(keys)
 	return n.Path + "[" + strings.Join(keys, ", ") + "; " + n.Window.String() + "]"
 }

@@ -67,7 +67,7 @@ func (b *Binder) ttlOf(rels []relation) int64 {
 
 // lintState warns of state that grows for as long as a job runs.
 func (b *Binder) lintState(n Node) {
-	if b.Batch || b.declaring || b.ReadToNow || b.Diags.HasErrors() {
+	if !b.streaming() || b.ReadToNow || b.Diags.HasErrors() {
 		return
 	}
 	Walk(n, func(x Node) bool {
