@@ -82,7 +82,7 @@ func (a *ages) drop(id int32) {
 
 // expired takes the oldest entry out if its time is over; -1: there is none.
 func (a *ages) expired() int32 {
-	if a.ttl == 0 || a.head < 0 || a.now-a.at[a.head] < a.ttl {
+	if a.ttl == 0 || a.head < 0 || !a.over(a.at[a.head]) {
 		return -1
 	}
 	id := a.head
@@ -121,13 +121,16 @@ func (a *ages) save(dst []byte, ids []int32) []byte {
 	return dst
 }
 
-// read reads a save of n entries: when each was written, on the clock of a.
-// Entries saved without ages are as if they were written now.
-func (a *ages) read(r *state.Reader, n int) []int64 {
+// read is readAges on the clock of a.
+func (a *ages) read(r *state.Reader, n int) []int64 { return readAges(r, n, a.now) }
+
+// readAges reads a save of n entries that was made at an instant: when each was written.
+// Entries saved without ages are as if they were written then.
+func readAges(r *state.Reader, n int, now int64) []int64 {
 	out := make([]int64, n)
 	known := r.Byte() == 1
 	for i := range out {
-		out[i] = a.now
+		out[i] = now
 		if known {
 			out[i] -= int64(min(r.Uvarint(), math.MaxInt64/4))
 		}

@@ -82,14 +82,20 @@ func (t *aggTable) save(dst []byte) []byte {
 	return dst
 }
 
-// saveSlots appends the slots of a table without branches as a table.
-func (t *aggTable) saveSlots(dst []byte, slots []int32) []byte {
-	dst = state.AppendHashes(dst, hashesOf(t.keys, slots))
+// appendKeys appends the hashes of slots, then the columns of their keys.
+func appendKeys(dst []byte, k *state.Keys, slots []int32) []byte {
+	dst = state.AppendHashes(dst, hashesOf(k, slots))
 	var v batch.Vec
-	for i := range t.keys.Columns() {
-		v.Take(&t.keys.Columns()[i], slots)
+	for i := range k.Columns() {
+		v.Take(&k.Columns()[i], slots)
 		dst = state.AppendVec(dst, &v)
 	}
+	return dst
+}
+
+// saveSlots appends the slots of a table without branches as a table.
+func (t *aggTable) saveSlots(dst []byte, slots []int32) []byte {
+	dst = appendKeys(dst, t.keys, slots)
 	var buf []byte
 	for _, a := range t.accs {
 		for _, slot := range slots {

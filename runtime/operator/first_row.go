@@ -238,7 +238,7 @@ func (f *FirstRow) Load(payload []byte, groups state.Range) error {
 		f.first[slots[i]] = rowGiven
 	}
 	var added batch.Sel
-	if err := f.rows.load(r, f.in, groups, func(_ int, row int32) { added = append(added, row) }); err != nil {
+	if _, err := f.rows.load(r, f.in, groups, func(_ int, row int32) { added = append(added, row) }); err != nil {
 		return err
 	}
 	at := slices.Repeat([]int64{f.ages.now}, len(hashes))

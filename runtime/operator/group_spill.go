@@ -164,12 +164,7 @@ func (g *GroupAggregate) savePart(dst []byte, slots, gone []int32) []byte {
 	if len(gone) == 0 {
 		dst = binary.AppendUvarint(dst, 0)
 	} else {
-		dst = state.AppendHashes(dst, hashesOf(g.disk.gone, gone))
-		var v batch.Vec
-		for i := range g.disk.gone.Columns() {
-			v.Take(&g.disk.gone.Columns()[i], gone)
-			dst = state.AppendVec(dst, &v)
-		}
+		dst = appendKeys(dst, g.disk.gone, gone)
 	}
 	dst = g.ages.save(dst, slots)
 	if g.op.Retracts {
@@ -200,10 +195,7 @@ func (g *GroupAggregate) loadBlock(r *state.Reader, is wanted, to []int, now int
 	if err := g.loadGone(r, is); err != nil {
 		return nil, err
 	}
-	own := g.ages.now
-	g.ages.now = now
-	at := g.ages.read(r, len(slots))
-	g.ages.now = own
+	at := readAges(r, len(slots), now)
 	for g.op.Retracts && len(g.rows) < g.table.keys.Len() {
 		g.rows = append(g.rows, 0)
 	}

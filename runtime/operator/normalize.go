@@ -163,10 +163,10 @@ func (n *Normalize) Save() []byte {
 
 // Load implements Keyed.
 func (n *Normalize) Load(payload []byte, groups state.Range) error {
-	count := len(state.NewReader(payload).Hashes())
 	r := state.NewReader(payload)
 	var saved, added []int32
-	if err := n.rows.load(r, n.in, groups, func(i int, row int32) { saved, added = append(saved, int32(i)), append(added, row) }); err != nil {
+	count, err := n.rows.load(r, n.in, groups, func(i int, row int32) { saved, added = append(saved, int32(i)), append(added, row) })
+	if err != nil {
 		return err
 	}
 	at := n.ages.read(r, count)

@@ -147,9 +147,9 @@ func (k *orderedKeys) save(dst []byte) ([]byte, batch.Sel) {
 
 // load takes in the rows of the given key groups. saved are their places among the n
 // that were saved, added their numbers now.
-func (k *orderedKeys) load(r *state.Reader, payload []byte, groups state.Range) (n int, saved, added []int32, err error) {
-	n = len(state.NewReader(payload).Hashes())
-	if err := k.rows.load(r, k.in, groups, func(i int, row int32) { saved, added = append(saved, int32(i)), append(added, row) }); err != nil {
+func (k *orderedKeys) load(r *state.Reader, groups state.Range) (n int, saved, added []int32, err error) {
+	n, err = k.rows.load(r, k.in, groups, func(i int, row int32) { saved, added = append(saved, int32(i)), append(added, row) })
+	if err != nil {
 		return 0, nil, nil, err
 	}
 	slots := make([]int32, k.rows.batch.Len)

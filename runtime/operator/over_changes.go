@@ -280,7 +280,7 @@ func (o *OverChanges) Save() []byte {
 // Load implements Keyed. What runs is folded when a row comes.
 func (o *OverChanges) Load(payload []byte, groups state.Range) error {
 	r := state.NewReader(payload)
-	n, saved, added, err := o.load(r, payload, groups)
+	n, saved, added, err := o.load(r, groups)
 	if err != nil {
 		return err
 	}

@@ -203,7 +203,7 @@ func (p *panes) save(dst []byte) []byte {
 	dst = binary.AppendVarint(dst, p.fired)
 	dst = binary.AppendUvarint(dst, uint64(len(p.open)))
 	for _, x := range p.open {
-		dst = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(dst, x.Start), x.End), x.EndTime)
+		dst = x.Span.append(dst)
 		dst = x.aggTable.save(dst)
 	}
 	return dst
@@ -233,7 +233,7 @@ func (p *panes) saveTo(to *state.Payload, dst []byte) {
 	dst = binary.AppendVarint(dst, p.fired)
 	to.Append(binary.AppendUvarint(dst, uint64(n)))
 	for _, x := range p.open {
-		x.saveParts(to, binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(nil, x.Start), x.End), x.EndTime))
+		x.saveParts(to, x.Span.append(nil))
 	}
 }
 
@@ -249,7 +249,7 @@ func (p *panes) load(r *state.Reader, groups state.Range, to, branches []int) er
 		p.fired = batch.NoWatermark
 	}
 	for range r.Count() {
-		s := Span{Start: r.Varint(), End: r.Varint(), EndTime: r.Varint()}
+		s := readSpan(r)
 		if err := r.Err(); err != nil {
 			return err
 		}

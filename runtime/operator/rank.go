@@ -182,7 +182,7 @@ func (r *Rank) Save() []byte {
 	dst := binary.AppendVarint(nil, r.fired)
 	dst = binary.AppendUvarint(dst, uint64(len(r.open)))
 	for _, p := range r.open {
-		dst = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(dst, p.Start), p.End), p.EndTime)
+		dst = p.Span.append(dst)
 		sel, _ := r.first(p)
 		dst = p.rows.save(dst, sel)
 	}
@@ -194,7 +194,7 @@ func (r *Rank) Load(payload []byte, groups state.Range) error {
 	rd := state.NewReader(payload)
 	fired := rd.Varint()
 	for range rd.Count() {
-		s := Span{Start: rd.Varint(), End: rd.Varint(), EndTime: rd.Varint()}
+		s := readSpan(rd)
 		if err := rd.Err(); err != nil {
 			return err
 		}
@@ -205,7 +205,7 @@ func (r *Rank) Load(payload []byte, groups state.Range) error {
 			return err
 		}
 		from := len(p.slots)
-		if err := p.rows.load(rd, r.in, groups, func(int, int32) {}); err != nil {
+		if _, err := p.rows.load(rd, r.in, groups, func(int, int32) {}); err != nil {
 			return err
 		}
 		sel := batch.Sel{}

@@ -117,7 +117,9 @@ func (k *keptRows) save(dst []byte, sel batch.Sel) []byte {
 	return dst
 }
 
-func (k *keptRows) load(r *state.Reader, s *batch.Schema, groups state.Range, added func(saved int, row int32)) error {
+// load takes in saved rows of the given key groups, and tells added of each: its place
+// among the n that were saved, and its number now.
+func (k *keptRows) load(r *state.Reader, s *batch.Schema, groups state.Range, added func(saved int, row int32)) (n int, err error) {
 	hashes := r.Hashes()
 	orders, peers := make([][]byte, len(hashes)), make([]int32, len(hashes))
 	for i := range hashes {
@@ -127,19 +129,19 @@ func (k *keptRows) load(r *state.Reader, s *batch.Schema, groups state.Range, ad
 	for i, f := range s.Fields {
 		v := r.Vec(f.Type)
 		if v.Len != len(hashes) {
-			return state.ErrCorrupt
+			return 0, state.ErrCorrupt
 		}
 		saved.Cols[i] = *v
 	}
 	if err := r.Err(); err != nil {
-		return err
+		return 0, err
 	}
 	for i, h := range hashes {
 		if groups.Has(h) {
 			added(i, k.add(&saved, int32(i), h, orders[i], peers[i]))
 		}
 	}
-	return nil
+	return len(hashes), nil
 }
 
 // columns are the columns of kept rows as keys.

@@ -66,9 +66,7 @@ func (s *SetChanges) Fold(_ *expr.Context, in *KeyedRows, out *Results) error {
 	if err := s.emit(out); err != nil {
 		return err
 	}
-	if s.gone > 1024 && s.gone > s.keys.Len()/2 {
-		s.tidy()
-	}
+	s.compact()
 	return nil
 }
 
@@ -139,10 +137,14 @@ func (s *SetChanges) Age(now int64) int {
 		s.forget(slot)
 		n++
 	}
+	s.compact()
+	return n
+}
+
+func (s *SetChanges) compact() {
 	if s.gone > 1024 && s.gone > s.keys.Len()/2 {
 		s.tidy()
 	}
-	return n
 }
 
 // tidy leaves the slots out whose row is forgotten.

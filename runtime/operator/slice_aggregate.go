@@ -242,10 +242,15 @@ func (a *SliceAggregate) Save() []byte {
 	dst = binary.AppendVarint(dst, a.fired)
 	dst = binary.AppendUvarint(dst, uint64(len(a.open)))
 	for _, s := range a.open {
-		dst = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(dst, s.start), s.first), s.next)
+		dst = s.appendHead(dst)
 		dst = s.aggTable.save(dst)
 	}
 	return dst
+}
+
+// appendHead appends what stands before the slice's table, or each part of it.
+func (s *slice) appendHead(dst []byte) []byte {
+	return binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(dst, s.start), s.first), s.next)
 }
 
 // SpillTo implements Spilling.
@@ -274,7 +279,7 @@ func (a *SliceAggregate) SaveTo(p *state.Payload) error {
 	dst := binary.AppendVarint(appendTexts(nil, a.aggs.texts()), a.fired)
 	p.Append(binary.AppendUvarint(dst, uint64(n)))
 	for _, s := range a.open {
-		s.saveParts(p, binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(nil, s.start), s.first), s.next))
+		s.saveParts(p, s.appendHead(nil))
 	}
 	return nil
 }

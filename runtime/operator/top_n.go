@@ -150,7 +150,7 @@ func (t *TopN) Save() []byte {
 // Load implements Keyed.
 func (t *TopN) Load(payload []byte, groups state.Range) error {
 	r := state.NewReader(payload)
-	n, saved, added, err := t.load(r, payload, groups)
+	n, saved, added, err := t.load(r, groups)
 	if err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func (w *WideMerge) appendDirty(dst []byte) []byte {
 	dirty := slices.DeleteFunc(slices.Clone(w.panes.open), func(p *pane) bool { return !p.dirty })
 	dst = binary.AppendUvarint(dst, uint64(len(dirty)))
 	for _, p := range dirty {
-		dst = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(dst, p.Start), p.End), p.EndTime)
+		dst = p.Span.append(dst)
 	}
 	return dst
 }
@@ -93,7 +93,7 @@ func (w *WideMerge) appendDirty(dst []byte) []byte {
 func readDirty(r *state.Reader) []Span {
 	var out []Span
 	for range r.Count() {
-		out = append(out, Span{Start: r.Varint(), End: r.Varint(), EndTime: r.Varint()})
+		out = append(out, readSpan(r))
 	}
 	return out
 }

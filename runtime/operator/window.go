@@ -1,10 +1,12 @@
 package operator
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/graph"
+	"github.com/millrace/millrace/runtime/state"
 	"github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/runtime/watermark"
 )
@@ -71,6 +73,15 @@ func gcd(a, b int64) int64 {
 // TIMESTAMP row time: its own), and its end in event time, which watermarks
 // are compared with.
 type Span struct{ Start, End, EndTime int64 }
+
+// append writes the window into a saved state, from where readSpan reads it.
+func (s Span) append(dst []byte) []byte {
+	return binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(dst, s.Start), s.End), s.EndTime)
+}
+
+func readSpan(r *state.Reader) Span {
+	return Span{Start: r.Varint(), End: r.Varint(), EndTime: r.Varint()}
+}
 
 // local is a row time as wall clock in ms.
 func (w *Windows) local(ts int64) int64 {

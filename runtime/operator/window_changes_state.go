@@ -15,7 +15,7 @@ func (w *WindowChanges) Save() []byte {
 	dst = binary.AppendVarint(dst, w.panes.fired)
 	dst = binary.AppendUvarint(dst, uint64(len(w.panes.open)))
 	for _, p := range w.panes.open {
-		dst = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(dst, p.Start), p.End), p.EndTime)
+		dst = p.Span.append(dst)
 		dst = w.shownOf(p).save(p.aggTable.save(dst))
 	}
 	return dst
@@ -50,7 +50,7 @@ func (w *WindowChanges) Load(payload []byte, groups state.Range) error {
 	to := readTexts(r, w.aggs.texts())
 	w.panes.fired = max(w.panes.fired, r.Varint())
 	for range r.Count() {
-		s := Span{Start: r.Varint(), End: r.Varint(), EndTime: r.Varint()}
+		s := readSpan(r)
 		if err := r.Err(); err != nil {
 			return err
 		}

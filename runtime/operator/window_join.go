@@ -107,7 +107,7 @@ func (w *WindowJoin) Save() []byte {
 	dst := binary.AppendVarint(nil, w.fired)
 	dst = binary.AppendUvarint(dst, uint64(len(w.open)))
 	for _, p := range w.open {
-		dst = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(dst, p.Start), p.End), p.EndTime)
+		dst = p.Span.append(dst)
 		dst = p.save(dst)
 	}
 	return dst
@@ -118,7 +118,7 @@ func (w *WindowJoin) Load(payload []byte, groups state.Range) error {
 	r := state.NewReader(payload)
 	w.fired = max(w.fired, r.Varint())
 	for range r.Count() {
-		s := Span{Start: r.Varint(), End: r.Varint(), EndTime: r.Varint()}
+		s := readSpan(r)
 		if err := r.Err(); err != nil {
 			return err
 		}
