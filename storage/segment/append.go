@@ -15,14 +15,8 @@ import (
 // checksum, unless they are trusted, are refused and nothing is written.
 func (w *Writer) Append(partition uint64, batches []byte, appendTimeMs int64) (Range, error) {
 	r := Range{From: w.pos, To: w.pos}
-	if err := w.usable(); err != nil {
+	if err := w.admit(partition, batches); err != nil {
 		return r, err
-	}
-	if w.opts.Kind == Own && partition != w.opts.Partition {
-		return r, fmt.Errorf("appending to segment: %w: partition %d in the segment of %d", ErrOrder, partition, w.opts.Partition)
-	}
-	if err := w.check(partition, batches); err != nil {
-		return r, fmt.Errorf("appending to segment: %w", err)
 	}
 	for rest := batches; len(rest) > 0; {
 		e, n := w.cut(partition, rest, appendTimeMs)
@@ -38,14 +32,8 @@ func (w *Writer) Append(partition uint64, batches []byte, appendTimeMs int64) (R
 // become one extent.
 func (w *Writer) AppendPieces(partition uint64, pieces [][]byte, appendTimeMs int64) (Range, error) {
 	r := Range{From: w.pos, To: w.pos}
-	if err := w.usable(); err != nil {
+	if err := w.admit(partition, pieces...); err != nil {
 		return r, err
-	}
-	if w.opts.Kind == Own && partition != w.opts.Partition {
-		return r, fmt.Errorf("appending to segment: %w: partition %d in the segment of %d", ErrOrder, partition, w.opts.Partition)
-	}
-	if err := w.check(partition, pieces...); err != nil {
-		return r, fmt.Errorf("appending to segment: %w", err)
 	}
 	e := Extent{Partition: partition, Position: w.pos, AppendTimeMs: appendTimeMs}
 	w.table = w.table[:0]
@@ -64,6 +52,20 @@ func (w *Writer) AppendPieces(partition uint64, pieces [][]byte, appendTimeMs in
 		return r, err
 	}
 	return r, w.appended(&r)
+}
+
+// admit says why an append cannot be.
+func (w *Writer) admit(partition uint64, pieces ...[]byte) error {
+	if err := w.usable(); err != nil {
+		return err
+	}
+	if w.opts.Kind == Own && partition != w.opts.Partition {
+		return fmt.Errorf("appending to segment: %w: partition %d in the segment of %d", ErrOrder, partition, w.opts.Partition)
+	}
+	if err := w.check(partition, pieces...); err != nil {
+		return fmt.Errorf("appending to segment: %w", err)
+	}
+	return nil
 }
 
 // put adds an extent, whose table is in w.table, to what is to be written.
