@@ -55,15 +55,23 @@ func serveListOffsets(c *call, req *kmsg.ListOffsetsRequest) kmsg.Response {
 	return resp
 }
 
-func (c *call) listOffset(t *topiclog.Topic, p kmsg.ListOffsetsRequestTopicPartition, committed bool, out *kmsg.ListOffsetsResponseTopicPartition) {
-	id, ok := partitionOf(t, p.Partition)
+// stateOf is a partition as it is now, or why it cannot be told.
+func (c *call) stateOf(t *topiclog.Topic, partition int32) (id topiclog.PartitionID, st topiclog.PartitionState, code int16) {
+	id, ok := partitionOf(t, partition)
 	if !ok {
-		out.ErrorCode = codeUnknownTopic
-		return
+		return id, st, codeUnknownTopic
 	}
 	st, err := c.s.opts.Store.State(id)
 	if err != nil {
-		out.ErrorCode = codeOf(err)
+		return id, st, codeOf(err)
+	}
+	return id, st, codeNone
+}
+
+func (c *call) listOffset(t *topiclog.Topic, p kmsg.ListOffsetsRequestTopicPartition, committed bool, out *kmsg.ListOffsetsResponseTopicPartition) {
+	id, st, code := c.stateOf(t, p.Partition)
+	if code != codeNone {
+		out.ErrorCode = code
 		return
 	}
 	if out.ErrorCode = checkEpoch(p.CurrentLeaderEpoch, st.LeaderEpoch); out.ErrorCode != codeNone {
@@ -72,6 +80,7 @@ func (c *call) listOffset(t *topiclog.Topic, p kmsg.ListOffsetsRequestTopicParti
 	// Epoch 0 and above is known of what the log still holds; the current one is
 	// right for its end.
 	epoch := st.LeaderEpoch
+	var err error
 	switch {
 	case p.Timestamp == timestampEnd:
 		if out.Offset = st.HighWatermark; committed {
@@ -111,14 +120,9 @@ func (c *call) listOffset(t *topiclog.Topic, p kmsg.ListOffsetsRequestTopicParti
 // written before the time, and for a time yet to come the end. Here the records before
 // the first one of that time count as one segment.
 func (c *call) offsetsBefore(t *topiclog.Topic, p kmsg.ListOffsetsRequestTopicPartition, out *kmsg.ListOffsetsResponseTopicPartition) {
-	id, ok := partitionOf(t, p.Partition)
-	if !ok {
-		out.ErrorCode = codeUnknownTopic
-		return
-	}
-	st, err := c.s.opts.Store.State(id)
-	if err != nil {
-		out.ErrorCode = codeOf(err)
+	id, st, code := c.stateOf(t, p.Partition)
+	if code != codeNone {
+		out.ErrorCode = code
 		return
 	}
 	var offsets []int64

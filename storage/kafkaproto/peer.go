@@ -110,7 +110,12 @@ func (c *call) allowedQuietly(op acl.Operation, t acl.ResourceType, name string)
 		return true
 	}
 	rules := c.s.opts.Security.Access.Rules()
-	return c.s.opts.Security.AllowUnruled && !rules.Ruled(t, name) || rules.Allowed(c.peer.principal, c.peer.host, op, t, name)
+	return c.unruled(rules, t, name) || rules.Allowed(c.peer.principal, c.peer.host, op, t, name)
+}
+
+// unruled reports a resource that is open to everybody, since no rule is on it.
+func (c *call) unruled(rules *acl.Set, t acl.ResourceType, name string) bool {
+	return c.s.opts.Security.AllowUnruled && !rules.Ruled(t, name)
 }
 
 // onCluster is allowed for the cluster itself.
@@ -122,7 +127,7 @@ func (c *call) operations(t acl.ResourceType, name string) int32 {
 		return acl.AllOperations(t)
 	}
 	rules := c.s.opts.Security.Access.Rules()
-	if c.s.opts.Security.AllowUnruled && !rules.Ruled(t, name) {
+	if c.unruled(rules, t, name) {
 		return acl.AllOperations(t)
 	}
 	return rules.Operations(c.peer.principal, c.peer.host, t, name)
