@@ -31,6 +31,7 @@ var (
 	_ connector.DecodePolicy   = (*several)(nil)
 	_ connector.CursorMirror   = (*several)(nil)
 	_ connector.StartExplainer = (*several)(nil)
+	_ connector.TopicFinder    = (*several)(nil)
 )
 
 // openSeveral looks the topics up. Each topic of a list must be there, and a
@@ -117,6 +118,9 @@ func (s *several) look(ctx context.Context) ([]connector.Partition, error) {
 func (s *several) Partitions(ctx context.Context) ([]connector.Partition, error) {
 	return s.known.List(s.common.table.Options, func() ([]connector.Partition, error) { return s.look(ctx) })
 }
+
+// FindsTopics implements connector.TopicFinder.
+func (s *several) FindsTopics() bool { return s.wanted.Names == nil }
 
 // DecodeErrors implements connector.DecodePolicy.
 func (s *several) DecodeErrors() (connector.OnError, func(string) bool) {

@@ -33,6 +33,7 @@ var (
 	_ connector.CursorMirror   = (*several)(nil)
 	_ connector.Holder         = (*several)(nil)
 	_ connector.StartExplainer = (*several)(nil)
+	_ connector.TopicFinder    = (*several)(nil)
 )
 
 // openSeveral looks the topics up. Each topic of a list must be there, and a pattern
@@ -117,6 +118,9 @@ func (s *several) Hold(ctx context.Context, name string, from []connector.Positi
 	}
 	return s.common.store.SetHolds(ctx, name, holds)
 }
+
+// FindsTopics implements connector.TopicFinder.
+func (s *several) FindsTopics() bool { return s.wanted.Names == nil }
 
 // DecodeErrors implements connector.DecodePolicy.
 func (s *several) DecodeErrors() (connector.OnError, func(string) bool) {

@@ -38,6 +38,14 @@ type StartExplainer interface {
 	ExplainStart(parts []Partition) []string
 }
 
+// TopicFinder is a Source that may find topics which nobody has named.
+type TopicFinder interface {
+	// FindsTopics reports that topics come to the table while jobs read it. Those that
+	// come after a first position was saved are read from their first record on: no
+	// start option was meant for them.
+	FindsTopics() bool
+}
+
 // ByteCounter is a Reader that counts its input.
 type ByteCounter interface {
 	// InputBytes is how many bytes of records, as stored in the source and

@@ -17,9 +17,6 @@ import (
 	"github.com/millrace/millrace/runtime/operator"
 )
 
-// keyPattern is the option of a table over all topics that match.
-const keyPattern = "topic-pattern"
-
 // laneIndex is the ledger's lanes, looked up by source and by topic.
 type laneIndex struct {
 	bySource map[string][]*ledger.Lane
@@ -156,7 +153,7 @@ func (r *Run) lanesOf(ctx context.Context, s *source, parts []connector.Partitio
 	}
 	// A topic that came since the table is read holds nothing that a start option could
 	// pass over. The one topic that a table names is the user's choice, any time.
-	later := !first || s.table.Options.Has(keyPattern) && r.readBefore(index.bySource[s.name])
+	later := !first || findsTopics(s.src) && r.readBefore(index.bySource[s.name])
 	var errs []error
 	for _, id := range topics {
 		var fresh []connector.Partition
@@ -206,6 +203,12 @@ func (r *Run) known(s *source, f *ledger.Lane, index *laneIndex, byTopic map[con
 		ps[i] = connector.Partition{TopicID: f.ID.Topic, Topic: f.Topic, ID: id}
 	}
 	return r.makeLane(s, f, index, ps, false)
+}
+
+// findsTopics reports a table over topics that nobody has named.
+func findsTopics(s connector.Source) bool {
+	f, ok := s.(connector.TopicFinder)
+	return ok && f.FindsTopics()
 }
 
 // readBefore reports whether some table has a position in a topic of lanes.
