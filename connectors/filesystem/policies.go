@@ -74,7 +74,7 @@ func validatePolicies(v connector.Values) error {
 		hint      string
 	}{
 		{p.Command, policyCustom, keyCommand, "'" + keyCommand + "' = '/opt/ready.sh {partition}'"},
-		{p.Readiness, policyReadiness, keyReadiness, "'" + keyReadiness + "' = 'ready'"},
+		{p.Readiness, policyReadiness, KeyReadiness, "'" + KeyReadiness + "' = 'ready'"},
 	} {
 		switch has := v.Has(need.key); {
 		case need.on && !has:

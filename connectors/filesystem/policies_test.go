@@ -116,9 +116,9 @@ func TestPolicyOptions(t *testing.T) {
 		key  string
 	}{
 		{map[string]string{keyPolicy: "custom"}, keyCommand},
-		{map[string]string{keyPolicy: "readiness-topic"}, keyReadiness},
+		{map[string]string{keyPolicy: "readiness-topic"}, KeyReadiness},
 		{map[string]string{keyPolicy: "success-file", keyCommand: "x"}, keyCommand},
-		{map[string]string{keyPolicy: "success-file", keyReadiness: "x"}, keyReadiness},
+		{map[string]string{keyPolicy: "success-file", KeyReadiness: "x"}, KeyReadiness},
 		{map[string]string{keyPolicy: "success-file", keyCommandTimeout: "1 s"}, keyCommandTimeout},
 		{map[string]string{keyPolicy: "custom", keyCommand: "x", keyCommandTimeout: "0 s"}, keyCommandTimeout},
 		{map[string]string{keyPolicy: "custom", keyCommand: "x 'y"}, keyCommand},
@@ -126,8 +126,8 @@ func TestPolicyOptions(t *testing.T) {
 		{map[string]string{keyPolicy: "custom", keyCommand: "x {Partition}"}, keyCommand},
 		{map[string]string{keyPolicy: "custom", keyCommand: "x {par_tition}"}, keyCommand},
 		{map[string]string{keyPolicy: "custom", keyCommand: "{table} x"}, keyCommand},
-		{map[string]string{keyPolicy: "readiness-topic", keyReadiness: "a b"}, keyReadiness},
-		{map[string]string{keyPolicy: "readiness-topic", keyReadiness: "__ready"}, keyReadiness},
+		{map[string]string{keyPolicy: "readiness-topic", KeyReadiness: "a b"}, KeyReadiness},
+		{map[string]string{keyPolicy: "readiness-topic", KeyReadiness: "__ready"}, KeyReadiness},
 		{map[string]string{keyPolicy: "success"}, keyPolicy},
 		{map[string]string{keyPolicy: "success-file", keyPolicyClass: "com.example.Policy"}, keyPolicyClass},
 	} {
@@ -159,7 +159,7 @@ func TestCommandFindsNoSecrets(t *testing.T) {
 // TestPoliciesNeedPartitions: what tells of partitions is refused where there are none.
 func TestPoliciesNeedPartitions(t *testing.T) {
 	c := newConnector(vfs.NewMem())
-	for _, with := range []map[string]string{{keyPolicy: "custom", keyCommand: "x"}, {keyPolicy: "readiness-topic", keyReadiness: "ready"}} {
+	for _, with := range []map[string]string{{keyPolicy: "custom", keyCommand: "x"}, {keyPolicy: "readiness-topic", KeyReadiness: "ready"}} {
 		with["path"], with["format"] = "/t", "parquet"
 		_, err := c.OpenSink(t.Context(), tableOf(c, []connector.Column{column("v", types.NewString())}, nil, with), conntest.OwnerOf(1, 1))
 		var o *connector.OptionError

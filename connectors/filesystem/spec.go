@@ -17,6 +17,9 @@ import (
 
 const formatParquet = "parquet"
 
+// KeyReadiness is the option that names the topic which policy readiness-topic tells.
+const KeyReadiness = "sink.partition-commit.readiness-topic.name"
+
 // Option keys, all Flink's but those of policies custom and readiness-topic.
 const (
 	keyPath           = "path"
@@ -33,7 +36,6 @@ const (
 	keyCommand        = "sink.partition-commit.policy.command"
 	keyCommandTimeout = "sink.partition-commit.policy.command.timeout"
 	keySuccessName    = "sink.partition-commit.success-file.name"
-	keyReadiness      = "sink.partition-commit.readiness-topic.name"
 	keyReadyServers   = "sink.partition-commit.readiness-topic.properties.bootstrap.servers"
 	keyExtractor      = "partition.time-extractor.kind"
 	keyExtractorClass = "partition.time-extractor.class"
@@ -141,7 +143,7 @@ func (c *Connector) options() []connector.Option {
 		{Key: keyCommand, Type: connector.OptString, Check: checkCommand,
 			Doc: "The program of policy `custom` and its arguments, in which " + strings.Join(placeholders(), ", ") + " stand for the partition's. Words are separated by blanks or held together by quotes; there is no shell. Not Flink's."},
 		{Key: keyCommandTimeout, Type: connector.OptDuration, Default: "1 min", Doc: "After how long the command is killed, with all that it started, and counts as failed. Not Flink's."},
-		{Key: keyReadiness, Type: connector.OptString, Check: checkReadiness,
+		{Key: KeyReadiness, Type: connector.OptString, Check: checkReadiness,
 			Doc: "The topic of policy `readiness-topic`, in the embedded log; it is made if there is none. Not Flink's."},
 		{Key: keyReadyServers, Type: connector.OptString, Check: notYet("a readiness topic of a Kafka cluster; it is one of the embedded log"), Doc: "Not yet: a topic of a Kafka cluster."},
 		{Key: keySuccessName, Type: connector.OptString, Default: "_SUCCESS", Check: checkSuccessName, Doc: "Name of the file that announces a partition."},
@@ -242,7 +244,7 @@ func (c *Connector) tableOptions(t *connector.Table) (tableOptions, error) {
 		return o, &connector.OptionError{Key: keyPolicy, OnValue: true, Message: err.Error()}
 	}
 	if o.policies.Readiness {
-		o.readiness = v.String(keyReadiness)
+		o.readiness = v.String(KeyReadiness)
 	}
 	if o.policies.Command {
 		o.command = &command{timeout: v.Duration(keyCommandTimeout)}

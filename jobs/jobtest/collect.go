@@ -133,15 +133,11 @@ func (w *collectWriter) Write(b *batch.Batch, sel batch.Sel, _ connector.BucketI
 		if sel != nil {
 			i = int(sel[k])
 		}
-		kind := batch.Insert
-		if b.Kinds != nil {
-			kind = b.Kinds[i]
-		}
 		row, err := w.s.enc.AppendRow(nil, b, i)
 		if err != nil {
 			return fmt.Errorf("table %s: %w", w.s.name, err)
 		}
-		w.rows = append(w.rows, rowset.Change{Kind: kind, Row: row})
+		w.rows = append(w.rows, rowset.Change{Kind: b.KindOf(i), Row: row})
 		w.bytes += int64(len(row))
 	}
 	return nil

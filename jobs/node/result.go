@@ -142,15 +142,11 @@ func (w *resultWriter) Write(b *batch.Batch, sel batch.Sel, _ connector.BucketID
 }
 
 func (w *resultWriter) row(b *batch.Batch, i int) error {
-	kind := batch.Insert
-	if b.Kinds != nil {
-		kind = b.Kinds[i]
-	}
 	row, err := w.sink.enc.AppendRow(nil, b, i)
 	if err != nil {
 		return fmt.Errorf("writing row %d of the result: %w", len(w.rows), err)
 	}
-	w.rows = append(w.rows, rowset.Change{Kind: kind, Row: row})
+	w.rows = append(w.rows, rowset.Change{Kind: b.KindOf(i), Row: row})
 	w.bytes += int64(len(row))
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/millrace/millrace/connectors/filesystem"
 	"github.com/millrace/millrace/connectors/logtopic"
 	"github.com/millrace/millrace/connectors/scanrange"
 	"github.com/millrace/millrace/jobs/control"
@@ -116,9 +117,6 @@ func (n *Node) topicsOf(r *Running) ([]topiclog.Topic, error) {
 	return topics, nil
 }
 
-// readinessKey names the topic that a table tells of complete partitions.
-const readinessKey = "sink.partition-commit.readiness-topic.name"
-
 // readsItself refuses a pattern that stands for a topic that the job writes: each row
 // would come round for ever.
 func readsItself(r *Running, source *connector.Table, wanted scanrange.Topics) error {
@@ -137,9 +135,9 @@ func readsItself(r *Running, source *connector.Table, wanted scanrange.Topics) e
 		if !ok {
 			continue
 		}
-		if s.Table.Options.Has(readinessKey) {
-			if t := s.Table.Options.String(readinessKey); wanted.Include(t) {
-				return refused(t, "name another one by '"+readinessKey+"', or narrow the pattern")
+		if s.Table.Options.Has(filesystem.KeyReadiness) {
+			if t := s.Table.Options.String(filesystem.KeyReadiness); wanted.Include(t) {
+				return refused(t, "name another one by '"+filesystem.KeyReadiness+"', or narrow the pattern")
 			}
 		}
 		if s.Connector.Spec().Name != "log" {
