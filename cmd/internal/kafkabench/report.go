@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/millrace/millrace/connectors/conntest/services"
 )
 
 // spread is the middle of some measurements with the lowest and the highest.
@@ -98,19 +100,9 @@ func ratio(a, b float64) string {
 
 // note shows a measurement as it comes, and keeps it where -raw says.
 func (b *bench) note(m measurement) error {
-	m.Load = loadAverage()
+	m.Load = services.LoadAverage()
 	b.say("  %d %-8s %-30s %8.1f MB/s %6.2f CPU s/GB  p99 %.0f ms  peak %.0f MiB  files %.0f  load %s", m.Repetition+1, m.Phase, m.System, m.Rate, m.CPU, m.P99, m.Resident, m.Files, m.Load)
 	return b.keep(m)
-}
-
-// loadAverage is the machine's load of the last minute, "" where it is not told.
-func loadAverage() string {
-	load, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return ""
-	}
-	first, _, _ := strings.Cut(string(load), " ")
-	return first
 }
 
 // keep adds a measurement to the file of -raw.

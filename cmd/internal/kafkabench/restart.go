@@ -10,6 +10,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/millrace/millrace/connectors/conntest/services"
 )
 
 // restartGroup is the group that has a position in every partition.
@@ -107,7 +109,7 @@ func (b *bench) restartOf(ctx context.Context, system string, partitions int) (m
 	if m.Resident, err = s.peakMiB(); err != nil {
 		return m, err
 	}
-	m.Load = loadAverage()
+	m.Load = services.LoadAverage()
 	// A server that forgets is fast.
 	got, err := recordsIn(ctx, admin, names)
 	if err == nil && got != sent {

@@ -32,6 +32,17 @@ func UsageOf(pid int) (cpu time.Duration, rssBytes int64, err error) {
 	return time.Duration(n[0]+n[1]) * 10 * time.Millisecond, n[2] * int64(os.Getpagesize()), nil
 }
 
+// LoadAverage is the machine's load of the last minute, from /proc; "" where it is not
+// told.
+func LoadAverage() string {
+	load, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return ""
+	}
+	first, _, _ := strings.Cut(string(load), " ")
+	return first
+}
+
 // PeakOf returns the most memory that a process has had, in bytes, from /proc.
 func PeakOf(pid int) (rssBytes int64, err error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -58,7 +58,7 @@ func (c *config) measure(ctx context.Context, s *servers, made map[string]int, s
 			return nil, err
 		}
 		say("run %d: Millrace %.2f CPU s (broker %.2f, HDFS %.2f), Flink %.2f (%.2f, %.2f), load %s", i, ours.cpu.Seconds(), ours.broker.Seconds(), ours.hdfs.Seconds(),
-			theirs.cpu.Seconds(), theirs.broker.Seconds(), theirs.hdfs.Seconds(), load())
+			theirs.cpu.Seconds(), theirs.broker.Seconds(), theirs.hdfs.Seconds(), services.LoadAverage())
 		wrote, err := c.read(ctx, job, ourDir)
 		if err != nil {
 			return nil, err
@@ -87,14 +87,8 @@ func (c *config) measure(ctx context.Context, s *servers, made map[string]int, s
 	return m, nil
 }
 
-// userEnv is the environment with a user's name for HDFS, where the machine has none.
-func userEnv() []string {
-	env := os.Environ()
-	if os.Getenv("USER") == "" && os.Getenv("HADOOP_USER_NAME") == "" {
-		env = append(env, "HADOOP_USER_NAME=root")
-	}
-	return env
-}
+// userEnv is the environment with the user's name for HDFS.
+func userEnv() []string { return append(os.Environ(), "HADOOP_USER_NAME="+hadoopUser()) }
 
 // once runs the job in a Millrace process with a new data directory.
 func (c *config) once(ctx context.Context, s *servers, sources, job, out string) (r run, err error) {
@@ -127,6 +121,7 @@ func (c *config) flinkJVM() []string {
 	return []string{fmt.Sprintf("-Xmx%dm", c.heapMiB), fmt.Sprintf("-Xms%dm", min(c.heapMiB, 512)), "-XX:+UseSerialGC", "-DHADOOP_USER_NAME=" + hadoopUser()}
 }
 
+// hadoopUser is the user for both; root where the machine names none.
 func hadoopUser() string {
 	for _, name := range []string{"HADOOP_USER_NAME", "USER"} {
 		if v := os.Getenv(name); v != "" {
@@ -201,16 +196,6 @@ func (c *config) flink(ctx context.Context, s *servers, f *services.Flink, state
 	return r, err
 }
 
-// load is the machine's load average over a minute.
-func load() string {
-	b, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "unknown"
-	}
-	one, _, _ := strings.Cut(string(b), " ")
-	return one
-}
-
 // settings say what both run with.
 func (c *config) settings() string {
 	var set []string
@@ -220,5 +205,5 @@ func (c *config) settings() string {
 	slices.Sort(set)
 	return fmt.Sprintf("%d events of 15 topics into 16 tables, ZSTD, row groups of 16 MiB, core %q, %d runs in turns, load %s\n"+
 		"Flink %s: java %s\n  %s\nMillrace: %s, GOMAXPROCS=1 where there is a core",
-		c.events, c.cpu, c.runs, load(), services.FlinkVersion, strings.Join(c.flinkJVM(), " "), strings.Join(set, "\n  "), c.millrace)
+		c.events, c.cpu, c.runs, services.LoadAverage(), services.FlinkVersion, strings.Join(c.flinkJVM(), " "), strings.Join(set, "\n  "), c.millrace)
 }
