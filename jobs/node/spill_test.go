@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/storage/vfs"
 )
 
-// TestStateBeyondMemory: GROUP BY goes on on disk where other state ends the job, and
-// neither a run nor a process that died leaves anything behind.
+// TestStateBeyondMemory: GROUP BY and ORDER BY go on on disk where other state ends the
+// job, and neither a run nor a process that died leaves anything behind.
 func TestStateBeyondMemory(t *testing.T) {
 	w := newWorld(t)
 	left := filepath.Join(w.dir, "spill", "of-a-process-that-died")
@@ -44,14 +44,21 @@ func TestStateBeyondMemory(t *testing.T) {
 	w.run(n, w.options("sums", head+w.sink("sums")+"INSERT INTO sums SELECT id, SUM(a) FROM clicks GROUP BY id;"))
 	w.wantRows("sums", want...)
 
-	o := w.options("sorted", head+w.sink("ordered")+"INSERT INTO ordered SELECT id, a FROM clicks ORDER BY a;")
+	want = want[:0]
+	for i := range int64(2 * keys) {
+		want = append(want, row(i%keys, i))
+	}
+	w.run(n, w.options("sorted", head+w.sink("ordered")+"INSERT INTO ordered SELECT id, a FROM clicks ORDER BY a;"))
+	w.wantRows("ordered", want...)
+
+	o := w.options("over", head+w.sink("totals")+"INSERT INTO totals SELECT id, SUM(a) OVER (PARTITION BY id ORDER BY a) FROM clicks;")
 	r, err := n.Start(w.ctx(), o)
 	if err != nil {
 		t.Fatal(explain(err))
 	}
 	var limit *keyed.StateLimitError
-	if err := r.Wait(w.ctx()); !errors.As(err, &limit) || limit.Kind != "Sort" || limit.Spills {
-		t.Errorf("ORDER BY: %v", err)
+	if err := r.Wait(w.ctx()); !errors.As(err, &limit) || limit.Kind != "Over" || limit.Spills {
+		t.Errorf("OVER: %v", err)
 	}
 	w.close(n)
 	gone(filepath.Join(w.dir, "spill", "x"))

@@ -3,8 +3,8 @@ package operator
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"slices"
-	"sort"
 
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/expr"
@@ -15,13 +15,15 @@ import (
 
 // Sort orders bounded input, and keeps no more rows than its limit asks for. It
 // has one subtask. Rows of equal keys come in the order of their encoding, so
-// that the result does not depend on arrival.
+// that the result does not depend on arrival. What memory has no room for lies
+// sorted on disk, in runs that are merged at the end.
 type Sort struct {
 	op     *graph.Sort
 	schema *batch.Schema
 	types  []types.Type
 	rows   batch.Batch
-	keys   [][]byte
+	keys   byteSlab
+	disk   sortRuns
 	done   bool
 	out    batch.Batch
 	buf    []byte
@@ -38,11 +40,8 @@ func NewSort(op *graph.Sort, in *batch.Schema) *Sort {
 }
 
 func (s *Sort) reset() {
-	s.rows.Reset(s.schema)
-	for i := range s.rows.Cols {
-		s.rows.Cols[i].Reset(s.types[i], 0)
-	}
-	s.keys = nil
+	s.rows, s.keys = batch.Batch{}, byteSlab{}
+	resetRows(&s.rows, s.schema)
 }
 
 // most is how many rows can be in the result, -1: all.
@@ -62,16 +61,18 @@ func (s *Sort) Fold(_ *expr.Context, in *KeyedRows, out *Results) error {
 			out.Dead(in.Batch, &x)
 			continue
 		}
-		for i := range s.rows.Cols {
-			s.rows.Cols[i].Append(&in.Batch.Cols[i], int(row))
-		}
-		s.keys = append(s.keys, s.key(in.Batch, int(row)))
-		s.rows.Len++
+		s.add(in.Batch, row)
 	}
 	if most := s.most(); most >= 0 && int64(s.rows.Len) > 2*most+emitRows {
-		s.shrink(int(most))
+		s.shrink()
 	}
 	return nil
+}
+
+func (s *Sort) add(b *batch.Batch, row int32) {
+	appendRow(&s.rows, b, row)
+	s.buf = s.appendKey(s.buf[:0], b, int(row))
+	s.keys.add(s.buf)
 }
 
 func rowError(b *batch.Batch, row int) *batch.ValueError {
@@ -90,33 +91,36 @@ func rowError(b *batch.Batch, row int) *batch.ValueError {
 	return nil
 }
 
-// key makes bytes that compare as the rows are ordered.
-func (s *Sort) key(b *batch.Batch, row int) []byte {
-	k := appendSortKeys(nil, s.op.Keys, b, row)
+// appendKey appends bytes that compare as the rows are ordered.
+func (s *Sort) appendKey(k []byte, b *batch.Batch, row int) []byte {
+	k = appendSortKeys(k, s.op.Keys, b, row)
 	for i := range b.Cols {
 		k = batch.AppendValue(k, &b.Cols[i], row)
 	}
 	return k
 }
 
+// order are the rows in memory that can be in the result, in order.
 func (s *Sort) order() batch.Sel {
 	sel := make(batch.Sel, s.rows.Len)
 	for i := range sel {
 		sel[i] = int32(i)
 	}
-	sort.Slice(sel, func(i, j int) bool { return bytes.Compare(s.keys[sel[i]], s.keys[sel[j]]) < 0 })
+	slices.SortFunc(sel, func(a, b int32) int { return bytes.Compare(s.keys.at(a), s.keys.at(b)) })
+	if most := s.most(); most >= 0 {
+		sel = sel[:min(most, int64(len(sel)))]
+	}
 	return sel
 }
 
 // shrink drops the rows that cannot be in the result.
-func (s *Sort) shrink(most int) {
-	sel := s.order()[:most]
+func (s *Sort) shrink() {
+	sel := s.order()
 	slices.Sort(sel)
-	kept := batch.Batch{}
+	kept, keys := batch.Batch{}, byteSlab{}
 	kept.Take(&s.rows, sel)
-	keys := make([][]byte, len(sel))
-	for i, row := range sel {
-		keys[i] = s.keys[row]
+	for _, row := range sel {
+		keys.add(s.keys.at(row))
 	}
 	s.rows, s.keys = kept, keys
 }
@@ -127,11 +131,21 @@ func (s *Sort) Advance(_ *expr.Context, time int64, out *Results) error {
 		return nil
 	}
 	s.done = true
+	var err error
+	if s.Spilled() {
+		err = s.emitMerged(out)
+	} else {
+		err = s.emit(out)
+	}
+	s.reset()
+	s.disk.release()
+	return err
+}
+
+// emit gives the rows, which are all in memory.
+func (s *Sort) emit(out *Results) error {
 	sel := s.order()
 	sel = sel[min(s.op.Offset, int64(len(sel))):]
-	if s.op.Limit >= 0 {
-		sel = sel[:min(s.op.Limit, int64(len(sel)))]
-	}
 	for len(sel) > 0 {
 		n := min(emitRows, len(sel))
 		s.out.Take(&s.rows, sel[:n])
@@ -140,49 +154,67 @@ func (s *Sort) Advance(_ *expr.Context, time int64, out *Results) error {
 		}
 		sel = sel[n:]
 	}
-	s.reset()
 	return nil
 }
 
 // Save implements Keyed.
-func (s *Sort) Save() []byte {
-	var dst []byte
+func (s *Sort) Save() []byte { return appendSorted(s.head(), &s.rows) }
+
+// head begins a saved state: 1: the rows are given.
+func (s *Sort) head() []byte {
 	if s.done {
-		dst = append(dst, 1)
-	} else {
-		dst = append(dst, 0)
+		return []byte{1}
 	}
-	dst = binary.AppendUvarint(dst, uint64(s.rows.Len))
-	for i := range s.rows.Cols {
-		dst = state.AppendVec(dst, &s.rows.Cols[i])
+	return []byte{0}
+}
+
+// appendSorted appends rows, which have no errors.
+func appendSorted(dst []byte, rows *batch.Batch) []byte {
+	dst = binary.AppendUvarint(dst, uint64(rows.Len))
+	for i := range rows.Cols {
+		dst = state.AppendVec(dst, &rows.Cols[i])
 	}
 	return dst
 }
 
-// Load implements Keyed.
+// readSorted reads an appendSorted.
+func (s *Sort) readSorted(r *state.Reader) (*batch.Batch, error) {
+	n := r.Uvarint()
+	if n > math.MaxInt32 {
+		return nil, state.ErrCorrupt
+	}
+	b := &batch.Batch{Schema: s.schema, Cols: make([]batch.Vec, len(s.types)), Len: int(n)}
+	for i, t := range s.types {
+		v := r.Vec(t)
+		if v.Len != b.Len {
+			return nil, state.ErrCorrupt
+		}
+		b.Cols[i] = *v
+	}
+	return b, r.Err()
+}
+
+// Load implements Keyed. Behind the head are rows in one part or many.
 func (s *Sort) Load(payload []byte, _ state.Range) error {
 	r := state.NewReader(payload)
 	s.done = s.done || r.Byte() == 1
-	n := int(r.Uvarint())
-	saved := batch.Batch{Schema: s.schema, Cols: make([]batch.Vec, len(s.types)), Len: n}
-	for i, t := range s.types {
-		v := r.Vec(t)
-		if v.Len != n {
-			return state.ErrCorrupt
+	for {
+		b, err := s.readSorted(r)
+		if err != nil {
+			return err
 		}
-		saved.Cols[i] = *v
-	}
-	if r.Err() != nil || r.Rest() > 0 {
-		return state.ErrCorrupt
-	}
-	for row := range n {
-		for i := range s.rows.Cols {
-			s.rows.Cols[i].Append(&saved.Cols[i], row)
+		for row := range int32(b.Len) {
+			s.add(b, row)
 		}
-		s.keys = append(s.keys, s.key(&saved, row))
-		s.rows.Len++
+		if s.disk.store != nil && s.Bytes() > s.disk.budget {
+			if err := s.Spill(); err != nil {
+				return err
+			}
+		}
+		if r.Rest() == 0 {
+			return nil
+		}
 	}
-	return nil
 }
 
 // Kind implements Keyed.
@@ -192,10 +224,4 @@ func (*Sort) Kind() string { return "Sort" }
 func (s *Sort) Fingerprint() uint64 { return state.Fingerprint(s.types) }
 
 // Bytes implements Keyed.
-func (s *Sort) Bytes() int64 {
-	n := state.BatchBytes(&s.rows)
-	if len(s.keys) > 0 {
-		n += int64(len(s.keys)) * int64(24+cap(s.keys[0]))
-	}
-	return n
-}
+func (s *Sort) Bytes() int64 { return state.BatchBytes(&s.rows) + s.keys.bytes() + s.disk.bytes() }

@@ -108,3 +108,62 @@ func processTime(b *testing.B) time.Duration {
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
+
+// BenchmarkSpilledSort orders 400,000 rows of two integers by the second one: with
+// memory for all of them, and with memory for a tenth.
+func BenchmarkSpilledSort(b *testing.B) {
+	const rows, each = 400_000, 4096
+	op := &graph.Sort{Keys: []graph.SortKey{{Column: 1}}, Limit: -1}
+	rng := rand.New(rand.NewPCG(1, 2))
+	var batches []*KeyedRows
+	for n := 0; n < rows; n += each {
+		var in []change
+		for range min(each, rows-n) {
+			in = append(in, change{k: rng.Int64N(rows), v: rng.Int64N(1 << 40)})
+		}
+		x := changesOf(in)
+		x.Batch.Kinds = nil
+		batches = append(batches, x)
+	}
+	for _, tenth := range []bool{false, true} {
+		b.Run(fmt.Sprintf("spilled=%t", tenth), func(b *testing.B) {
+			var spent time.Duration
+			var peak, written int64
+			for range b.N {
+				s, ctx := NewSort(op, pairSchema), expr.NewContext(nil, 1)
+				store, budget := spill.New(vfs.NewOS(), b.TempDir()+"/spill"), int64(1)<<60
+				if tenth {
+					budget = rows * sortedRowBytes / 10
+					s.SpillTo(store, budget)
+				}
+				got := 0
+				res := &Results{Emit: func(x *batch.Batch) error { got += x.Len; return nil }, Dead: func(*batch.Batch, *batch.ValueError) {}}
+				began := processTime(b)
+				for i, in := range batches {
+					if err := s.Fold(ctx, in, res); err != nil {
+						b.Fatal(err)
+					}
+					if peak = max(peak, s.Bytes()); i%4 == 0 && s.Bytes() > budget {
+						if err := s.Spill(); err != nil {
+							b.Fatal(err)
+						}
+					}
+				}
+				if err := s.Advance(ctx, batch.MaxWatermark, res); err != nil || got != rows {
+					b.Fatalf("%d rows: %v", got, err)
+				}
+				spent += processTime(b) - began
+				written = store.Written()
+				if err := store.Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(spent.Seconds()*1e6/float64(rows*b.N), "cpu-us/row")
+			b.ReportMetric(float64(peak)/rows, "B/row")
+			b.ReportMetric(float64(written)/(1<<20), "MB-written")
+		})
+	}
+}
+
+// sortedRowBytes is what a row of BenchmarkSpilledSort takes in memory, see B/row.
+const sortedRowBytes = 71
