@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -90,12 +91,20 @@ type conn struct {
 	admin  *kadm.Client
 }
 
-func connect(opts []kgo.Opt) (*conn, error) {
+func connect(v connector.Values, opts []kgo.Opt) (*conn, error) {
 	c, err := kgo.NewClient(opts...)
 	if err != nil {
 		return nil, fmt.Errorf("setting up a Kafka client: %w", err)
 	}
-	return &conn{client: c, admin: kadm.NewClient(c)}, nil
+	a := kadm.NewClient(c)
+	a.SetTimeoutMillis(int32(brokerTime(v).Milliseconds()))
+	return &conn{client: c, admin: a}, nil
+}
+
+// brokerTime is what requests that say how long the broker may take say. The client
+// waits for as long as a request may take in addition to it.
+func brokerTime(v connector.Values) time.Duration {
+	return min(millis(v, "properties.request.timeout.ms"), 10*time.Second)
 }
 
 func (c *conn) close() { c.client.Close() }

@@ -71,10 +71,15 @@ func openCommits(ctx context.Context, opts []kgo.Opt, c *conn, job connector.UUI
 	if err := checkCommitsConfig(ctx, c); err != nil {
 		return nil, err
 	}
+	return &commitLog{opts: opts, conn: c, id: d.id, job: job, partition: commitsPartition(job), wait: wait,
+		sem: make(chan struct{}, 1), lanes: map[string]laneRecord{}}, nil
+}
+
+// commitsPartition is where a job's records are.
+func commitsPartition(job connector.UUID) int32 {
 	h := fnv.New32a()
 	h.Write(job[:])
-	return &commitLog{opts: opts, conn: c, id: d.id, job: job, partition: int32(h.Sum32() % commitsPartitions), wait: wait,
-		sem: make(chan struct{}, 1), lanes: map[string]laneRecord{}}, nil
+	return int32(h.Sum32() % commitsPartitions)
 }
 
 func createCommits(ctx context.Context, c *conn) error {

@@ -39,7 +39,7 @@ func (s *sink) transact(ctx context.Context, st *laneState, rows []kgo.Record, c
 	commit.Topic, commit.Partition = commitsTopic, s.commits.partition
 	err := produce(ctx, st.client, rows, commit)
 	if err != nil {
-		err = sinkFailed(failed(err, "writing to topic %s", s.topic))
+		err = s.whyUnwritten(failed(err, "writing to topic %s", s.topic))
 	} else if len(rows) > 0 {
 		// The topic that has the id now had it when the rows were written.
 		_, err = s.same(ctx)
@@ -83,6 +83,22 @@ func produce(ctx context.Context, c *kgo.Client, rows []kgo.Record, last *kgo.Re
 		return first
 	}
 	return err
+}
+
+// whyUnwritten says what an error of produce means. The client goes on trying for as long
+// as it may, also where the topic is gone.
+func (s *sink) whyUnwritten(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		ctx, cancel := context.WithTimeout(context.Background(), abortTimeout)
+		defer cancel()
+		switch d, asked := askTopic(ctx, s.conn, s.topic); {
+		case asked == nil && d.id != s.id:
+			return &replacedError{s.topic}
+		case unknownTopic(asked):
+			return sinkFailed(asked)
+		}
+	}
+	return sinkFailed(err)
 }
 
 // abort ends the transaction, if that is quick, and gives the producer up.
@@ -174,7 +190,7 @@ func (s *sink) publish(ctx context.Context, st *laneState, h *connector.Header, 
 		defer cancel()
 		if err := produce(ctx, st.client, rows, nil); err != nil {
 			st.drop()
-			return sinkFailed(failed(err, "writing to topic %s", s.topic))
+			return s.whyUnwritten(failed(err, "writing to topic %s", s.topic))
 		}
 		st.record = st.record.with(at, st.settled)
 		delete(st.sealed, at)

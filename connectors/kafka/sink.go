@@ -88,7 +88,7 @@ func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connecto
 	if s.opts, err = clientOptions(t.Options); err != nil {
 		return nil, fmt.Errorf("table %s: %w", t.Name, err)
 	}
-	if s.conn, err = connect(s.opts); err != nil {
+	if s.conn, err = connect(t.Options, s.opts); err != nil {
 		return nil, fmt.Errorf("table %s: %w", t.Name, err)
 	}
 	if err := s.persist(ctx, s.patience(), s.connect); err != nil {
@@ -153,7 +153,8 @@ func (s *sink) producerOptions(txn string) []kgo.Opt {
 			return int(r.Partition) % n
 		}
 	}
-	opts := append(s.opts[:len(s.opts):len(s.opts)], kgo.RequiredAcks(kgo.AllISRAcks()), kgo.RecordPartitioner(kgo.BasicConsistentPartitioner(place)),
+	opts := append(s.opts[:len(s.opts):len(s.opts)], kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProduceRequestTimeout(brokerTime(v)),
+		kgo.RecordPartitioner(kgo.BasicConsistentPartitioner(place)),
 		kgo.ProducerBatchCompression(codecs[v.String(keyCompression)]), kgo.ProducerBatchMaxBytes(int32(v.Int(keyMaxRequest))),
 		kgo.MaxBufferedRecords(1<<20), kgo.ProducerLinger(5*time.Millisecond))
 	if s.commits != nil {

@@ -1,158 +1,22 @@
 package kafka
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync/atomic"
 	"testing"
-	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/millrace/millrace/connectors/conntest"
-	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 )
 
-// sinkWorld is a topic with the sink in front of it.
-type sinkWorld struct {
-	*world
-	with []string
-	out  string // the topic
-	job  byte   // whose the sinks are
-	// patience is how long a cluster may take to make what was committed readable, and
-	// a look may fail because of it; 0: no time.
-	patience time.Duration
-}
-
-// patiently does something until it is done, or patience is at its end.
-func (w *sinkWorld) patiently(do func() (done bool)) {
-	end := time.After(w.patience)
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for !do() {
-		select {
-		case <-tick.C:
-		case <-end:
-			return
-		}
-	}
-}
-
-// visible are the rows that readers see, once there are as many as are to come.
-func (w *sinkWorld) visible(t testing.TB, n int) (have []int64) {
-	t.Helper()
-	w.patiently(func() bool {
-		have = w.Visible(t)
-		return len(have) >= n
-	})
-	return have
-}
-
-func (w *sinkWorld) Shared() {}
-
-func newSinkWorld(t testing.TB, with ...string) *sinkWorld {
-	w := &sinkWorld{world: newWorld(t), with: with, out: "out", job: 1}
-	w.topic("out", 3, nil)
-	return w
-}
-
-func (w *sinkWorld) Open(ctx context.Context, o connector.Owner) (connector.Sink, error) {
-	return w.conn.OpenSink(ctx, w.table(w.out, conntest.Columns(), w.with...), o)
-}
-
-// committed is every record of a topic up to its last stable offset, as a reader
-// with read_committed sees it.
-func (w *world) committed(topic string) []*kgo.Record {
-	w.t.Helper()
-	ends, err := w.admin.ListCommittedOffsets(w.ctx, topic)
-	check(w.t, err, ends.Error())
-	from := map[int32]kgo.Offset{}
-	left := map[int32]int64{}
-	ends.Each(func(o kadm.ListedOffset) {
-		if o.Offset > 0 {
-			from[o.Partition], left[o.Partition] = kgo.NewOffset().AtStart(), o.Offset
-		}
-	})
-	if len(left) == 0 {
-		return nil
-	}
-	c, _ := w.dial(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.KeepControlRecords(), kgo.FetchMaxWait(20*time.Millisecond))
-	var out []*kgo.Record
-	for len(left) > 0 {
-		fs := c.PollFetches(w.ctx)
-		check(w.t, fs.Err())
-		fs.EachRecord(func(r *kgo.Record) {
-			if !r.Attrs.IsControl() {
-				out = append(out, r)
-			}
-			if r.Offset+1 >= left[r.Partition] {
-				delete(left, r.Partition)
-			}
-		})
-	}
-	return out
-}
-
-func idsOf(t testing.TB, rs []*kgo.Record) []int64 {
-	t.Helper()
-	var out []int64
-	for _, r := range rs {
-		var row struct{ ID int64 }
-		check(t, json.Unmarshal(r.Value, &row))
-		out = append(out, row.ID)
-	}
-	slices.Sort(out)
-	return out
-}
-
-func (w *sinkWorld) Visible(t testing.TB) []int64 { return idsOf(t, w.committed(w.out)) }
-
 func TestSinkAcceptance(t *testing.T) {
 	conntest.RunSink(t, func(t testing.TB) conntest.World { return newSinkWorld(t) })
-}
-
-// lane is the lane that the tests write as.
-var lane = connector.LaneID{Topic: conntest.UUID(7), Set: 1}
-
-func attemptOf(epoch uint64) connector.Attempt {
-	return connector.Attempt{ID: connector.ArtifactID{Job: conntest.UUID(1), Table: conntest.UUID(9), Lane: lane, Epoch: epoch}, MemoryBytes: 16 << 20}
-}
-
-func (w *sinkWorld) sink(epoch uint64) *sink {
-	w.t.Helper()
-	s, err := w.Open(w.ctx, conntest.OwnerOf(w.job, epoch))
-	check(w.t, err)
-	w.t.Cleanup(func() { s.Close() })
-	return s.(*sink)
-}
-
-// seal writes rows and seals them.
-func (w *sinkWorld) seal(wr connector.Writer, a connector.Attempt, sequence uint64, b *batch.Batch) connector.Artifact {
-	w.t.Helper()
-	ids, err := wr.Buckets(b, nil, nil)
-	check(w.t, err)
-	check(w.t, wr.Write(b, nil, ids[0]))
-	id := a.ID
-	id.Sequence = sequence
-	as, err := wr.Seal(w.ctx, []connector.SealRequest{{Bucket: ids[0], Header: connector.Header{ID: id, Rows: int64(b.Len)}}})
-	check(w.t, err)
-	return as[0]
-}
-
-func ids(first, n int64) []int64 {
-	var out []int64
-	for i := range n {
-		out = append(out, first+i)
-	}
-	return out
 }
 
 // TestSinkFaults loses requests and answers of each kind while artefacts are
@@ -185,43 +49,6 @@ func TestSinkFaults(t *testing.T) {
 				w.settled(t, s, attemptOf(2), first, second, restart)
 			})
 		}
-	}
-}
-
-// settled looks what became of two artefacts, the first of which was published: what
-// is said is what readers see; then the second one's rows are there, and each once. a
-// is the attempt that writes them again after a restart.
-func (w *sinkWorld) settled(t *testing.T, s *sink, a connector.Attempt, first, second connector.Artifact, restart bool) {
-	t.Helper()
-	var out []connector.Outcome
-	var err error
-	w.patiently(func() bool {
-		out, err = s.Resolve(w.ctx, []connector.Artifact{first, second})
-		return err == nil
-	})
-	check(t, err)
-	want := ids(0, 10)
-	if out[1] == connector.Published {
-		want = ids(0, 20)
-	}
-	have := w.visible(t, len(want))
-	if out[0] != connector.Published || !slices.Equal(have, want) {
-		t.Fatalf("resolved %v, visible are %v", out, have)
-	}
-	if restart && out[1] != connector.Published && out[1] != connector.Absent || !restart && out[1] != connector.Published && out[1] != connector.Sealed {
-		t.Fatalf("the second is %s", out[1])
-	}
-	if out[1] == connector.Published {
-		return
-	}
-	wr, err := s.OpenWriter(w.ctx, a)
-	check(t, err)
-	if restart {
-		second = w.seal(wr, a, 0, conntest.Rows(10, 10))
-	}
-	check(t, s.Publish(w.ctx, []connector.Artifact{second})...)
-	if have := w.visible(t, 20); !slices.Equal(have, ids(0, 20)) {
-		t.Fatalf("visible are %v", have)
 	}
 }
 
@@ -337,60 +164,26 @@ func TestSinkSettled(t *testing.T) {
 	}
 }
 
-// TestSinkTopics: topics that are missing, made again, or that forget.
-func TestSinkTopics(t *testing.T) {
-	w := newSinkWorld(t)
-	_, err := w.conn.OpenSink(w.ctx, w.table("nowhere", conntest.Columns()), conntest.OwnerOf(1, 1))
-	if !errors.Is(err, kerr.UnknownTopicOrPartition) {
-		t.Errorf("a missing topic: %v", err)
-	}
-	s := w.sink(1)
-	a := attemptOf(1)
-	wr, err := s.OpenWriter(w.ctx, a)
-	check(t, err)
-	x := w.seal(wr, a, 0, conntest.Rows(0, 5))
-	_, err = w.admin.DeleteTopics(w.ctx, "out")
-	check(t, err)
-	_, err = w.admin.CreateTopic(w.ctx, 3, 1, nil, "out")
-	check(t, err)
-	var replaced *replacedError
-	if err := s.Publish(w.ctx, []connector.Artifact{x})[0]; !errors.As(err, &replaced) || !errors.Is(err, connector.ErrRefused) {
-		t.Errorf("publishing to a topic made again: %v", err)
-	}
-	if _, err := s.OpenWriter(w.ctx, attemptOf(2)); !errors.As(err, &replaced) {
-		t.Errorf("writing on to a topic made again: %v", err)
-	}
-	out, err := s.Resolve(w.ctx, []connector.Artifact{x})
-	check(t, err)
-	if have := w.Visible(t); out[0] == connector.Published || len(have) > 0 {
-		t.Errorf("it is %s, visible are %v", out[0], have)
-	}
-	// The topic of commits, made again: nothing is claimed about what was in it.
-	_, err = w.admin.DeleteTopics(w.ctx, commitsTopic)
-	check(t, err)
-	_, err = w.admin.CreateTopic(w.ctx, commitsPartitions, 1, map[string]*string{"cleanup.policy": kadm.StringPtr("compact")}, commitsTopic)
-	check(t, err)
-	var lost *commitsError
-	if _, err := s.Resolve(w.ctx, []connector.Artifact{x}); !errors.As(err, &lost) {
-		t.Errorf("the topic of commits was made again: %v", err)
-	}
-	next := w.sink(2)
-	out, err = next.Resolve(w.ctx, []connector.Artifact{x})
-	check(t, err)
-	if out[0] != connector.Unknown || next.ExplainUnknown(x) == "" {
-		t.Errorf("with another topic of commits it is %s", out[0])
-	}
-	for _, bad := range []struct {
-		partitions int32
-		policy     string
-	}{{commitsPartitions, "delete"}, {4, "compact"}, {commitsPartitions, "compact,delete"}} {
-		_, err = w.admin.DeleteTopics(w.ctx, commitsTopic)
-		check(t, err)
-		_, err = w.admin.CreateTopic(w.ctx, bad.partitions, 1, map[string]*string{"cleanup.policy": &bad.policy}, commitsTopic)
-		check(t, err)
-		if _, err := w.Open(w.ctx, conntest.OwnerOf(1, 3)); !errors.As(err, &lost) {
-			t.Errorf("%d partitions, %s: %v", bad.partitions, bad.policy, err)
+// TestSinkRequestTimeout: requests that say how long the broker may take go by the
+// option.
+func TestSinkRequestTimeout(t *testing.T) {
+	w := newSinkWorld(t, "properties.request.timeout.ms", "700")
+	var produced, listed atomic.Int32
+	listed.Store(math.MaxInt32)
+	w.cluster.Control(func(r kmsg.Request) (kmsg.Response, error, bool) {
+		w.cluster.KeepControl()
+		switch r := r.(type) {
+		case *kmsg.ProduceRequest:
+			produced.Store(r.TimeoutMillis)
+		case *kmsg.ListOffsetsRequest:
+			listed.Store(min(listed.Load(), r.TimeoutMillis)) // the client's own have another one
 		}
+		return nil, nil, false
+	})
+	_, err := w.sink(1).OpenWriter(w.ctx, attemptOf(1))
+	check(t, err)
+	if p, l := produced.Load(), listed.Load(); p != 700 || l != 700 {
+		t.Errorf("produced with a time-out of %d ms, listed offsets with %d, want 700", p, l)
 	}
 }
 

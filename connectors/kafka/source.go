@@ -56,7 +56,7 @@ func (c *Connector) OpenSource(ctx context.Context, t *connector.Table) (connect
 	if err != nil {
 		return nil, fmt.Errorf("table %s: %w", t.Name, err)
 	}
-	if s.conn, err = connect(s.opts); err != nil {
+	if s.conn, err = connect(s.table.Options, s.opts); err != nil {
 		return nil, fmt.Errorf("table %s: %w", t.Name, err)
 	}
 	if name, ok := wanted.One(); ok {

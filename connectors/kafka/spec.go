@@ -122,7 +122,7 @@ func connectionOptions() []connector.Option {
 		{Key: "properties.ssl.truststore.certificates", Doc: "The same certificates as text."},
 		{Key: "properties.ssl.endpoint.identification.algorithm", Type: connector.OptEnum, Enum: []string{"https", ""}, Default: "https",
 			Doc: "Whether a broker's certificate must name its host; empty: no."},
-		{Key: "properties.request.timeout.ms", Type: connector.OptInt, Min: 100, Max: 900_000, Default: "30000", Doc: "How long one request may take."},
+		{Key: "properties.request.timeout.ms", Type: connector.OptInt, Min: 100, Max: 900_000, Default: "30000", Doc: "How long one request may take; one for which brokers wait for each other, up to 10 s more."},
 		{Key: "properties.default.api.timeout.ms", Type: connector.OptInt, Min: 100, Max: 3_600_000, Default: "60000",
 			Doc: "How long failing requests are repeated before the lane says so and starts again."},
 	}

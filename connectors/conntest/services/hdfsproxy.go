@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Wrong says what an HDFSProxy does to a call.
+// Wrong says what a proxy that knows a server's calls does to one.
 type Wrong int
 
 const (
@@ -19,10 +19,12 @@ const (
 	RequestHangs
 	// ReplyHangs: it is carried out and nothing comes back.
 	ReplyHangs
+	// RequestCut: a half of it arrives, and the connection ends. For a KafkaProxy alone.
+	RequestCut
 )
 
 func (w Wrong) String() string {
-	return [...]string{"request lost", "reply lost", "request hangs", "reply hangs"}[w]
+	return [...]string{"request lost", "reply lost", "request hangs", "reply hangs", "request cut"}[w]
 }
 
 // HDFSProxy stands before a NameNode: it can spoil one call, and tells of all.

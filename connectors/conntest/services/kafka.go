@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,6 +55,8 @@ type KafkaOptions struct {
 	Properties map[string]string
 	// JVM are the flags of each broker's JVM; none: those of a functional test.
 	JVM []string
+	// Proxies puts a KafkaProxy before each broker, for clients that come by ProxyAddrs.
+	Proxies bool
 }
 
 // Kafka is a cluster of Apache Kafka brokers, which are their own controllers.
@@ -65,6 +68,8 @@ type Kafka struct {
 type KafkaBroker struct {
 	*Process
 	Addr string // host:port
+	// Proxy is nil unless the options ask for proxies.
+	Proxy *KafkaProxy
 }
 
 // StartKafka starts the cluster and waits until every broker is up.
@@ -82,7 +87,7 @@ func StartKafka(ctx context.Context, o KafkaOptions) (*Kafka, error) {
 		jvm = SmallJVM(256)
 	}
 	n := max(o.Brokers, 1)
-	ports, err := Ports(2 * n)
+	ports, err := Ports(3 * n)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +107,13 @@ func StartKafka(ctx context.Context, o KafkaOptions) (*Kafka, error) {
 	for i := range n {
 		dir := filepath.Join(o.Dir, fmt.Sprintf("broker%d", i+1))
 		addr := fmt.Sprintf("127.0.0.1:%d", ports[i])
-		file, err := writeKafkaProperties(dir, i+1, n, addr, ports[n+i], strings.Join(voters, ","), o.Properties)
+		b := &KafkaBroker{Addr: addr, Process: &Process{}}
+		k.Brokers = append(k.Brokers, b)
+		properties, err := b.listeners(o, ports[n+i], ports[2*n+i])
+		if err != nil {
+			return nil, err
+		}
+		file, err := writeKafkaProperties(dir, i+1, n, properties, strings.Join(voters, ","))
 		if err != nil {
 			return nil, err
 		}
@@ -112,10 +123,8 @@ func StartKafka(ctx context.Context, o KafkaOptions) (*Kafka, error) {
 		if err := combined(format); err != nil {
 			return nil, fmt.Errorf("formatting the storage of a Kafka broker: %w", err)
 		}
-		b := &KafkaBroker{Addr: addr, Process: &Process{}}
 		b.Process.command = Command{Name: "kafka", Dir: dir, Path: java, Args: append(append(slices.Clone(jvm), class...), "kafka.Kafka", file),
 			ReadyTimeout: defaultReadyTimeout, Ready: b.up}
-		k.Brokers = append(k.Brokers, b)
 		go func() { starting <- b.Start(ctx) }()
 	}
 	var errs []error
@@ -142,7 +151,27 @@ func (b *KafkaBroker) up(context.Context) error {
 	return nil
 }
 
-func writeKafkaProperties(dir string, id, brokers int, addr string, controllerPort int, voters string, more map[string]string) (file string, err error) {
+// listeners are the broker's listeners, and the options' properties. What comes through
+// the proxy comes by a listener of its own, which tells clients the proxy's address.
+func (b *KafkaBroker) listeners(o KafkaOptions, controllerPort, proxiedPort int) (map[string]string, error) {
+	all := fmt.Sprintf("PLAINTEXT://%s,CONTROLLER://127.0.0.1:%d", b.Addr, controllerPort)
+	advertised := "PLAINTEXT://" + b.Addr
+	p := map[string]string{"controller.listener.names": "CONTROLLER", "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,PROXIED:PLAINTEXT"}
+	if o.Proxies {
+		proxied := fmt.Sprintf("127.0.0.1:%d", proxiedPort)
+		var err error
+		if b.Proxy, err = newKafkaProxy(proxied); err != nil {
+			return nil, err
+		}
+		all += ",PROXIED://" + proxied
+		advertised += ",PROXIED://" + b.Proxy.Addr()
+	}
+	p["listeners"], p["advertised.listeners"] = all, advertised
+	maps.Copy(p, o.Properties)
+	return p, nil
+}
+
+func writeKafkaProperties(dir string, id, brokers int, more map[string]string, voters string) (file string, err error) {
 	replicas, inSync := 1, 1
 	if brokers > 2 {
 		replicas, inSync = 3, 2
@@ -151,9 +180,6 @@ func writeKafkaProperties(dir string, id, brokers int, addr string, controllerPo
 		"process.roles":                        "broker,controller",
 		"node.id":                              fmt.Sprint(id),
 		"controller.quorum.voters":             voters,
-		"listeners":                            fmt.Sprintf("PLAINTEXT://%s,CONTROLLER://127.0.0.1:%d", addr, controllerPort),
-		"advertised.listeners":                 "PLAINTEXT://" + addr,
-		"controller.listener.names":            "CONTROLLER",
 		"log.dirs":                             filepath.Join(dir, "data"),
 		"default.replication.factor":           fmt.Sprint(replicas),
 		"min.insync.replicas":                  fmt.Sprint(inSync),
@@ -192,10 +218,22 @@ func (k *Kafka) Addrs() string {
 	return strings.Join(out, ",")
 }
 
+// ProxyAddrs are the addresses of the brokers' proxies, separated by commas.
+func (k *Kafka) ProxyAddrs() string {
+	var out []string
+	for _, b := range k.Brokers {
+		out = append(out, b.Proxy.Addr())
+	}
+	return strings.Join(out, ",")
+}
+
 // Close kills the brokers.
 func (k *Kafka) Close() {
 	for _, b := range k.Brokers {
 		b.Kill()
+		if b.Proxy != nil {
+			b.Proxy.Close()
+		}
 	}
 }
 

@@ -1,0 +1,225 @@
+package services
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+)
+
+// KafkaProxy stands before a broker: it spoils requests by their kind.
+type KafkaProxy struct {
+	listener net.Listener
+	backend  string
+
+	mu     sync.Mutex
+	spoils []*Spoilt
+	conns  map[net.Conn]bool
+	closed bool
+}
+
+// Spoilt is a request that a KafkaProxy spoils, once.
+type Spoilt struct {
+	client string
+	key    int16
+	how    Wrong
+	came   chan struct{}
+}
+
+// Came is closed when the request has come; for one whose reply is concerned, when the
+// reply has.
+func (s *Spoilt) Came() <-chan struct{} { return s.came }
+
+// newKafkaProxy listens on a free port for the broker at backend.
+func newKafkaProxy(backend string) (*KafkaProxy, error) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("starting a proxy of a Kafka broker: %w", err)
+	}
+	p := &KafkaProxy{listener: l, backend: backend, conns: map[net.Conn]bool{}}
+	go p.serve()
+	return p, nil
+}
+
+// Addr is where clients connect.
+func (p *KafkaProxy) Addr() string { return p.listener.Addr().String() }
+
+// Spoil arms the proxy for the next request with this API key of the client with this
+// id. What hangs ends with Mend, or with the broker.
+func (p *KafkaProxy) Spoil(client string, key int16, how Wrong) *Spoilt {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := &Spoilt{client: client, key: key, how: how, came: make(chan struct{})}
+	p.spoils = append(p.spoils, s)
+	return s
+}
+
+// Mend takes back what has befallen nobody, and ends all connections.
+func (p *KafkaProxy) Mend() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.spoils = nil
+	for c := range p.conns {
+		c.Close()
+	}
+}
+
+// Close ends the proxy and its connections.
+func (p *KafkaProxy) Close() {
+	p.listener.Close()
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.Mend()
+}
+
+func (p *KafkaProxy) serve() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp4", p.backend)
+		if err != nil {
+			reset(client)
+			continue
+		}
+		if !p.track(client, server) {
+			return
+		}
+		c := &kafkaConn{p: p, client: client, server: server, replies: map[uint32]*Spoilt{}}
+		go c.up()
+		go c.down()
+	}
+}
+
+// track notes connections that Mend has to end; it ends them if that has come.
+func (p *KafkaProxy) track(both ...net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range both {
+		if p.closed {
+			c.Close()
+			continue
+		}
+		p.conns[c] = true
+	}
+	return !p.closed
+}
+
+// hit takes the spoilt request that this one is, if any.
+func (p *KafkaProxy) hit(key int16, client string) *Spoilt {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, s := range p.spoils {
+		if s.key == key && s.client == client {
+			p.spoils = slices.Delete(p.spoils, i, i+1)
+			return s
+		}
+	}
+	return nil
+}
+
+// kafkaConn is one connection.
+type kafkaConn struct {
+	p              *KafkaProxy
+	client, server net.Conn
+
+	mu      sync.Mutex
+	replies map[uint32]*Spoilt // by correlation id
+}
+
+// end resets the client's side; the broker sees an ordinary end.
+func (c *kafkaConn) end() {
+	reset(c.client)
+	c.server.Close()
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	delete(c.p.conns, c.client)
+	delete(c.p.conns, c.server)
+}
+
+// readFrame reads a request or an answer with its length in front. Beginning with it are,
+// of a request: key, version, correlation id and client id; of an answer: correlation id.
+func readFrame(r io.Reader, buf []byte) ([]byte, error) {
+	buf = append(buf[:0], 0, 0, 0, 0)
+	if _, err := io.ReadFull(r, buf); err != nil {
+		return buf, err
+	}
+	n := int(binary.BigEndian.Uint32(buf))
+	buf = slices.Grow(buf, n)[:4+n]
+	_, err := io.ReadFull(r, buf[4:])
+	return buf, err
+}
+
+// kafkaHeader is the beginning of a request that was read by readFrame.
+func kafkaHeader(frame []byte) (key int16, correlation uint32, client string) {
+	if len(frame) < 14 {
+		return -1, 0, ""
+	}
+	key, correlation = int16(binary.BigEndian.Uint16(frame[4:])), binary.BigEndian.Uint32(frame[8:])
+	if n := int(int16(binary.BigEndian.Uint16(frame[12:]))); n > 0 && 14+n <= len(frame) {
+		client = string(frame[14 : 14+n])
+	}
+	return key, correlation, client
+}
+
+func (c *kafkaConn) up() {
+	var frame []byte
+	var err error
+	for {
+		if frame, err = readFrame(c.client, frame); err != nil {
+			c.end()
+			return
+		}
+		key, correlation, client := kafkaHeader(frame)
+		if s := c.p.hit(key, client); s != nil {
+			switch s.how {
+			case RequestHangs:
+				close(s.came)
+				return // down ends the connection, when the broker or Mend does
+			case RequestLost, RequestCut:
+				if s.how == RequestCut {
+					_, _ = c.server.Write(frame[:len(frame)/2]) // it ends anyway
+				}
+				close(s.came)
+				c.end()
+				return
+			default:
+				c.mu.Lock()
+				c.replies[correlation] = s
+				c.mu.Unlock()
+			}
+		}
+		if _, err = c.server.Write(frame); err != nil {
+			c.end()
+			return
+		}
+	}
+}
+
+func (c *kafkaConn) down() {
+	defer c.end()
+	var frame []byte
+	var err error
+	for {
+		if frame, err = readFrame(c.server, frame); err != nil || len(frame) < 8 {
+			return
+		}
+		c.mu.Lock()
+		s := c.replies[binary.BigEndian.Uint32(frame[4:])]
+		c.mu.Unlock()
+		if s != nil {
+			close(s.came)
+			if s.how == ReplyHangs {
+				_, _ = io.Copy(io.Discard, c.server) // until it ends
+			}
+			return
+		}
+		if _, err = c.client.Write(frame); err != nil {
+			return
+		}
+	}
+}
