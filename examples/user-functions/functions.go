@@ -15,6 +15,9 @@ func functions() (*userfunc.Set, error) {
 		userfunc.Scalar1("MASK_EMAIL", maskEmail, userfunc.Options{
 			Doc: "Hides the name in an e-mail address but for its first letter. What is no address is an error.",
 		}),
+		userfunc.Table1("DOMAIN_LEVELS", []string{"domain", "level"}, domainLevels, userfunc.Options{
+			Doc: "The domains that an e-mail address lies in: of a@mail.example.org, org (1), example.org (2), mail.example.org (3).",
+		}),
 		userfunc.Aggregate1("WEEKDAYS", weekdays, userfunc.Options{
 			Doc: "The days of the week (in UTC) on which there are rows, from Monday, e.g. 'Mon Fri'.",
 		}),
@@ -27,6 +30,21 @@ func maskEmail(address string) (string, error) {
 		return "", errors.New("not an e-mail address")
 	}
 	return name[:1] + "***@" + domain, nil
+}
+
+func domainLevels(address string, out *userfunc.Emit2[string, int32]) error {
+	_, domain, ok := strings.Cut(address, "@")
+	if !ok {
+		return errors.New("not an e-mail address")
+	}
+	level := int32(1)
+	for i := len(domain) - 1; i >= 0; i-- {
+		if i == 0 || domain[i-1] == '.' {
+			out.Row(domain[i:], level)
+			level++
+		}
+	}
+	return nil
 }
 
 // days is a set of weekdays, a bit each. Neither the order of rows nor how often one

@@ -14,6 +14,12 @@ CREATE TABLE domains (domain STRING, orders BIGINT, days STRING) WITH (
   'connector' = 'filesystem', 'path' = '${OUT:-./out}/domains', 'format' = 'json'
 );
 
+CREATE TABLE levels (id BIGINT, domain STRING, level INT) WITH (
+  'connector' = 'filesystem', 'path' = '${OUT:-./out}/levels', 'format' = 'json'
+);
+
 INSERT INTO masked SELECT id, MASK_EMAIL(email), amount FROM orders;
 
 INSERT INTO domains SELECT SPLIT_INDEX(MASK_EMAIL(email), '@', 1), COUNT(*), WEEKDAYS(ts) FROM orders GROUP BY SPLIT_INDEX(MASK_EMAIL(email), '@', 1);
+
+INSERT INTO levels SELECT id, d.domain, d.level FROM orders LEFT JOIN LATERAL TABLE(DOMAIN_LEVELS(email)) AS d ON TRUE;

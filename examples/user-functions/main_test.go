@@ -56,6 +56,15 @@ func TestRun(t *testing.T) {
 				`{"id":4,"email":"a***@example.org","amount":99.90}`,
 				`{"id":5,"email":null,"amount":3.20}`,
 			},
+			"levels": {
+				`{"id":1,"domain":"example.org","level":2}`,
+				`{"id":1,"domain":"org","level":1}`,
+				`{"id":2,"domain":"com","level":1}`,
+				`{"id":2,"domain":"example.com","level":2}`,
+				`{"id":4,"domain":"example.org","level":2}`,
+				`{"id":4,"domain":"org","level":1}`,
+				`{"id":5,"domain":null,"level":null}`,
+			},
 			"domains": {
 				`{"domain":"example.com","orders":1,"days":"Mon"}`,
 				`{"domain":"example.org","orders":2,"days":"Mon Fri"}`,

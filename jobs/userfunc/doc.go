@@ -30,6 +30,6 @@
 //     the row becomes a dead letter where it reaches a table. A panic is caught and
 //     becomes such an error; it never ends the process.
 //
-// What it is not: a sandbox (functions run with the program's rights), a loader of
-// other people's code, and it has no table functions.
+// What it is not: a sandbox (functions run with the program's rights), and a loader
+// of other people's code.
 package userfunc

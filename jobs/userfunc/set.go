@@ -65,7 +65,7 @@ func NewSet(functions ...Function) (*Set, error) {
 		case f.aggregate != nil:
 			s.extra.Aggregates = append(s.extra.Aggregates, f.aggregate)
 		default:
-			errs = append(errs, errors.New("a Function that was made by none of Scalar0 to Scalar4, Vector, Aggregate1 and Aggregate2"))
+			errs = append(errs, errors.New("a Function that was made by none of Scalar0 to Scalar4, Vector, Table1 to Table4, VectorTable, Aggregate1 and Aggregate2"))
 			continue
 		}
 		if function.Exists(builtIn, f.name) {

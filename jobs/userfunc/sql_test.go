@@ -24,6 +24,11 @@ func program(t *testing.T) *userfunc.Set {
 		userfunc.Scalar1("DICE", func(sides int64) (int64, error) { return sides, nil }, userfunc.Options{NonDeterministic: true}),
 		userfunc.Vector("WORDS", userfunc.Signature{Params: []types.Type{types.NewString()}, Return: types.NewArray(types.NewString())}, words, userfunc.Options{}),
 		userfunc.Aggregate1("SPREAD", spreadFold, userfunc.Options{Version: "2"}),
+		userfunc.Table1("PAIRS", []string{"key", "value"}, pairs, userfunc.Options{Version: "3", Doc: "The a=1 of a text."}),
+		userfunc.Table2("RANDOM_ROWS", []string{"x"}, func(n int64, _ userfunc.Null[string], out *userfunc.Emit1[int64]) error {
+			out.Row(n)
+			return nil
+		}, userfunc.Options{NonDeterministic: true}),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +70,7 @@ func TestSQL(t *testing.T) {
 	})
 }
 
-// TestVectorOfArrays: what stands for a table function.
+// TestVectorOfArrays: for UNNEST.
 func TestVectorOfArrays(t *testing.T) {
 	lib := library(t, userfunc.Vector("WORDS", userfunc.Signature{Params: []types.Type{types.NewString()}, Return: types.NewArray(types.NewString())}, words, userfunc.Options{}))
 	want(t, call(t, lib, "WORDS", batchOf(texts("a b", "-", "", "c")), nil), "[a, b]", "NULL", "[]", "[c]")

@@ -346,7 +346,11 @@ func (l *lister) functions() {
 			continue
 		}
 		for _, n := range append([]string{f.Name}, f.Aliases...) {
-			named(n, strings.ToLower(string(f.Category)))
+			detail := strings.ToLower(string(f.Category))
+			if f.Table {
+				detail = "table"
+			}
+			named(n, detail)
 		}
 	}
 	for _, g := range lib.Aggregates() {

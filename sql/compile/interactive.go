@@ -197,8 +197,12 @@ func (c *compiler) describe(s *syntax.Describe) {
 func (c *compiler) describeFunction(s *syntax.Describe) {
 	lib := c.binder.Functions
 	if f, ok := lib.Lookup(s.Name.String()); ok {
+		kind := "scalar"
+		if f.Table {
+			kind = "table"
+		}
 		c.functionText(s, f.User, [][]string{
-			{"name", f.Name}, {"syntax", strings.Join(f.Syntax, "\n")}, {"kind", "scalar"}, {"determinism", f.Determinism.String()}, {"doc", f.Doc},
+			{"name", f.Name}, {"syntax", strings.Join(f.Syntax, "\n")}, {"kind", kind}, {"determinism", f.Determinism.String()}, {"doc", f.Doc},
 		})
 		return
 	}

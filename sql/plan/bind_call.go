@@ -49,6 +49,11 @@ func (eb *exprBinder) callExpr(c *syntax.Call) expr.Expr {
 			return nil
 		}
 	}
+	if f, ok := eb.b.Functions.Lookup(name); ok && f.Table {
+		eb.b.errorf(diag.CodeBadArgument, c.Span(), "%s gives rows, not a value: it stands in FROM", f.Name).
+			WithHelp("FROM t, LATERAL TABLE(%s(...)) AS x", f.Name)
+		return nil
+	}
 	args, ok := eb.callArgs(c.Args)
 	if !ok {
 		// Say what is wrong with the name as well.

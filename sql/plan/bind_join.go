@@ -10,8 +10,8 @@ import (
 )
 
 func (b *Binder) join(j *syntax.Join, sc *scope) Node {
-	if u, ok := j.Right.(*syntax.Unnest); ok {
-		return b.joinUnnest(j, u, sc)
+	if b.seesLeft(j.Right) {
+		return b.joinRows(j, sc)
 	}
 	if t, ok := j.Right.(*syntax.TableRef); ok && t.AsOf != nil {
 		return b.joinAsOf(j, t, sc)

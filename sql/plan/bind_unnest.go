@@ -1,45 +1,87 @@
 package plan
 
 import (
+	"strings"
+
 	"github.com/millrace/millrace/runtime/expr"
 	rt "github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/sql/diag"
 	"github.com/millrace/millrace/sql/syntax"
 )
 
-// joinUnnest binds a join with UNNEST, which sees the columns to its left.
-func (b *Binder) joinUnnest(j *syntax.Join, u *syntax.Unnest, sc *scope) Node {
-	left := b.from(j.Left, sc)
-	switch {
-	case j.Natural || len(j.Using) > 0:
-		b.notYet(j.Op.Span(), "NATURAL or USING with UNNEST")
-		return nil
-	case j.Kind == syntax.RightJoin || j.Kind == syntax.FullJoin:
-		b.errorf(diag.CodeNotYet, j.Op.Span(), "%s with UNNEST is not supported yet", joinName(j)).
-			WithHelp("CROSS JOIN UNNEST(...) and LEFT JOIN UNNEST(...) ON TRUE are")
-		return nil
-	case j.On != nil:
-		if lit, ok := j.On.(*syntax.BoolLit); !ok || !lit.Value {
-			b.notYet(j.On.Span(), "a condition other than TRUE with UNNEST").
-				WithHelp("write ON TRUE and put the condition into WHERE")
-			return nil
-		}
-	case j.Kind == syntax.LeftJoin:
-		b.errorf(diag.CodeBadArgument, j.Op.Span(), "LEFT JOIN UNNEST(...) needs ON TRUE")
-		return nil
+// seesLeft reports what stands on the right of a join and is made of each row on its
+// left: UNNEST, and LATERAL with a program's own table function.
+func (b *Binder) seesLeft(t syntax.TableExpr) bool {
+	switch t := t.(type) {
+	case *syntax.Unnest:
+		return true
+	case *syntax.TableFunc:
+		return t.Lateral && b.userTable(t) != nil
 	}
-	if left == nil {
-		return nil
-	}
-	return b.unnest(left, u, j.Kind == syntax.LeftJoin, sc)
+	return false
 }
 
-func (b *Binder) unnest(left Node, u *syntax.Unnest, outer bool, sc *scope) Node {
+// joinRows binds a join with what seesLeft names.
+func (b *Binder) joinRows(j *syntax.Join, sc *scope) Node {
+	first, merged := len(sc.rels), len(sc.merged)
+	left := b.from(j.Left, sc)
+	what := "UNNEST"
+	if t, ok := j.Right.(*syntax.TableFunc); ok {
+		what = strings.ToUpper(t.Call.Name.String())
+	}
+	if !b.joinsRows(j, what) || left == nil {
+		return nil
+	}
+	// Other tables of FROM are not below this join.
+	local := &scope{rels: sc.rels[first:], merged: sc.merged[merged:], broken: sc.broken, ctes: sc.ctes, outer: sc.outer}
+	outer := j.Kind == syntax.LeftJoin
+	var n Node
+	switch t := j.Right.(type) {
+	case *syntax.Unnest:
+		n = b.unnest(left, t, outer, local, sc)
+	case *syntax.TableFunc:
+		n = b.lateral(left, t, b.userTable(t), outer, local, sc)
+	}
+	if n == nil || alwaysTrue(j.On) {
+		return n
+	}
+	local = &scope{rels: sc.rels[first:], merged: sc.merged[merged:], broken: sc.broken, ctes: sc.ctes, outer: sc.outer}
+	cond := b.predicate(j.On, local, "ON")
+	if cond == nil {
+		return nil
+	}
+	return &Filter{Input: n, Predicate: cond}
+}
+
+// joinsRows checks the kind of such a join.
+func (b *Binder) joinsRows(j *syntax.Join, what string) bool {
+	switch {
+	case j.Natural || len(j.Using) > 0:
+		b.notYet(j.Op.Span(), "NATURAL or USING with "+what)
+	case j.Kind == syntax.RightJoin || j.Kind == syntax.FullJoin:
+		b.errorf(diag.CodeBadArgument, j.Op.Span(), "%s with %s has no meaning: its rows are made of each row on the left", joinName(j), what).
+			WithHelp("CROSS JOIN, and LEFT JOIN ... ON TRUE, do")
+	case j.Kind == syntax.LeftJoin && !alwaysTrue(j.On):
+		b.notYet(j.On.Span(), "LEFT JOIN with "+what+" and a condition other than TRUE").
+			WithHelp("JOIN takes a condition; LEFT JOIN ... ON TRUE gives NULLs where there is no row at all")
+	default:
+		return true
+	}
+	return false
+}
+
+// alwaysTrue reports no condition, and the literal TRUE.
+func alwaysTrue(on syntax.Expr) bool {
+	lit, ok := on.(*syntax.BoolLit)
+	return on == nil || ok && lit.Value
+}
+
+func (b *Binder) unnest(left Node, u *syntax.Unnest, outer bool, sees, sc *scope) Node {
 	if len(u.Args) != 1 {
 		b.notYet(u.Span(), "UNNEST of several arrays")
 		return nil
 	}
-	v := b.scalar(u.Args[0], sc, "UNNEST")
+	v := b.scalar(u.Args[0], sees, "UNNEST")
 	if v == nil {
 		return nil
 	}
@@ -68,25 +110,29 @@ func (b *Binder) unnest(left Node, u *syntax.Unnest, outer bool, sc *scope) Node
 	if u.Ordinality {
 		elems = append(elems, rt.Field{Name: "ORDINALITY", Type: rt.NewInt().NotNull()})
 	}
-	if u.Alias != nil && len(u.Alias.Columns) > 0 {
-		if len(u.Alias.Columns) != len(elems) {
-			b.errorf(diag.CodeColumnCount, u.Alias.Span(), "the list names %d columns, UNNEST gives %d", len(u.Alias.Columns), len(elems))
+	return b.rowsOf(&Unnest{Input: left, Value: v, Outer: outer, Ordinality: u.Ordinality}, elems, u.Alias, "UNNEST", sc)
+}
+
+// rowsOf completes an Unnest that gives elems, and adds its relation to sc.
+func (b *Binder) rowsOf(n *Unnest, elems []rt.Field, alias *syntax.Alias, what string, sc *scope) Node {
+	var rel relation
+	if alias != nil {
+		rel.name = alias.Name.Name
+	}
+	if alias != nil && len(alias.Columns) > 0 {
+		if len(alias.Columns) != len(elems) {
+			b.errorf(diag.CodeColumnCount, alias.Span(), "the list names %d columns, %s gives %d", len(alias.Columns), what, len(elems))
 			return nil
 		}
-		for i, c := range u.Alias.Columns {
+		for i, c := range alias.Columns {
 			elems[i].Name = c.Name
 		}
 	}
-	n := &Unnest{Input: left, Value: v, Outer: outer, Ordinality: u.Ordinality}
-	n.Cols = append(n.Cols, left.Columns()...)
-	det := expr.DeterminismOf(v)
-	var rel relation
-	if u.Alias != nil {
-		rel.name = u.Alias.Name.Name
-	}
+	n.Cols = append(n.Cols, n.Input.Columns()...)
+	det := expr.DeterminismOf(n.Value)
 	for _, f := range elems {
 		c := Column{ID: b.id(), Name: f.Name, Type: f.Type, Determinism: det}
-		if outer {
+		if n.Outer {
 			c.Type = c.Type.WithNullable(true)
 		}
 		rel.cols = append(rel.cols, c)

@@ -7,7 +7,6 @@ import (
 	"github.com/millrace/millrace/runtime/expr"
 	rt "github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/sql/diag"
-	"github.com/millrace/millrace/sql/function"
 	"github.com/millrace/millrace/sql/syntax"
 )
 
@@ -32,13 +31,7 @@ func (b *Binder) tableFunc(t *syntax.TableFunc, sc *scope) *Output {
 	name := strings.ToUpper(t.Call.Name.String())
 	f, ok := windowFuncs[name]
 	if !ok {
-		if function.IsUser(b.Functions, name) {
-			b.errorf(diag.CodeNotYet, t.Call.Name.Span(), "%s as a table function is not supported yet: user functions give one value a row", name).
-				WithHelp("let a function give an ARRAY and write CROSS JOIN UNNEST(%s(...))", name)
-			return nil
-		}
-		b.errorf(diag.CodeUnknownFunction, t.Call.Name.Span(), "table function %q not found", t.Call.Name).
-			WithNearest(name, []string{"TUMBLE", "HOP", "CUMULATE", "SESSION"})
+		b.unknownTableFunction(t.Call.Name)
 		return nil
 	}
 	return b.windowTable(name, f, t.Call, sc)

@@ -151,6 +151,9 @@ type Function struct {
 	Form     Form
 	// User is set for a program's own function, nil for a built-in one.
 	User *User
+	// Table: a table function. Its value is an ARRAY of ROWs, the rows it gives,
+	// and it stands in FROM alone.
+	Table bool
 	// Bind checks argument count, types and literals and picks the kernel.
 	// Its errors are for users: lower case, they name the argument.
 	Bind func(args []Arg) (Bound, error)
