@@ -25,6 +25,7 @@ type WindowAssign struct {
 	// Of windows that overlap.
 	parent batch.Sel
 	spans  []Span
+	kinds  []batch.Kind
 	origin []int32
 	wide   batch.Batch
 }
@@ -112,6 +113,13 @@ func (w *WindowAssign) expand(ctx *expr.Context, in *Rows, out *Rows) {
 	b := &w.wide
 	b.Reset(w.schema)
 	b.Len = len(w.parent)
+	if in.Batch.Kinds != nil {
+		w.kinds = w.kinds[:0]
+		for _, row := range w.parent {
+			w.kinds = append(w.kinds, in.Batch.Kinds[row])
+		}
+		b.Kinds = w.kinds
+	}
 	for i := range w.inputs {
 		b.Cols[i].Take(&in.Batch.Cols[i], w.parent)
 	}

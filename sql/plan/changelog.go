@@ -89,7 +89,7 @@ func takesChanges(n Node) bool {
 	case *Aggregate:
 		return n.Updates || n.Window != nil && n.Window.Kind != SessionWindow && !n.Window.Processing && changesOfWindows(n.Input)
 	case *WindowTable:
-		return (n.CheckOnly || n.Window.Kind == TumbleWindow) && (n.Window.Changing || changesOfWindows(n.Input))
+		return (n.CheckOnly || n.Window.Kind != SessionWindow) && (n.Window.Changing || changesOfWindows(n.Input))
 	case *Join:
 		return n.Changes || n.Temporal != nil // of its left side
 	case *Rank:
