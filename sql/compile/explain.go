@@ -48,27 +48,31 @@ func functionsOf(job *graph.Job) []string {
 
 func printGraph(b *strings.Builder, job *graph.Job) {
 	for _, n := range job.Nodes {
-		fmt.Fprintf(b, "%3d %s", n.ID, graph.OpName(n.Op))
-		switch op := n.Op.(type) {
-		case *graph.Source:
-			fmt.Fprintf(b, " %s", op.Table.Name)
-			if op.Partitions != nil {
-				fmt.Fprintf(b, " partitions: %s", op.Partitions)
-			}
-		case *graph.Sink:
-			fmt.Fprintf(b, " %s", op.Table.Name)
-		case *graph.Exchange:
-			fmt.Fprintf(b, " parallelism=%d", op.Parallelism)
-		}
-		if len(n.Inputs) > 0 {
-			ids := make([]string, len(n.Inputs))
-			for i, in := range n.Inputs {
-				ids[i] = fmt.Sprint(in)
-			}
-			fmt.Fprintf(b, " <- %s", strings.Join(ids, ", "))
-		}
-		b.WriteByte('\n')
+		printNode(b, n)
 	}
+}
+
+func printNode(b *strings.Builder, n *graph.Node) {
+	fmt.Fprintf(b, "%3d %s", n.ID, graph.OpName(n.Op))
+	switch op := n.Op.(type) {
+	case *graph.Source:
+		fmt.Fprintf(b, " %s", op.Table.Name)
+		if op.Partitions != nil {
+			fmt.Fprintf(b, " partitions: %s", op.Partitions)
+		}
+	case *graph.Sink:
+		fmt.Fprintf(b, " %s", op.Table.Name)
+	case *graph.Exchange:
+		fmt.Fprintf(b, " parallelism=%d", op.Parallelism)
+	}
+	if len(n.Inputs) > 0 {
+		ids := make([]string, len(n.Inputs))
+		for i, in := range n.Inputs {
+			ids[i] = fmt.Sprint(in)
+		}
+		fmt.Fprintf(b, " <- %s", strings.Join(ids, ", "))
+	}
+	b.WriteByte('\n')
 }
 
 func lanesOf(job *graph.Job) []Lane {
@@ -198,35 +202,22 @@ func sinkBehind(job *graph.Job, id graph.NodeID) string {
 
 // explain answers EXPLAIN: the plan of its statement.
 func (c *compiler) explain(s *syntax.Explain) {
-	if s.Placement {
-		c.diags.Errorf(diag.CodeNotYet, s.Span(), "EXPLAIN PLACEMENT is not supported yet")
+	if s.Stmt == nil {
+		c.diags.Errorf(diag.CodeBadArgument, s.Span(), "EXPLAIN PLACEMENT needs a statement").
+			WithHelp("EXPLAIN PLACEMENT INSERT INTO ...; millrace groups ls shows where the lanes of running jobs are")
 		return
 	}
-	if f, ok := s.Stmt.(*syntax.ForEach); ok {
+	if f, ok := s.Stmt.(*syntax.ForEach); ok && !s.Placement {
 		c.explainLoop(s, f)
 		return
 	}
 	before := c.diags.Count(diag.Error)
-	var nodes []plan.Node
-	switch st := s.Stmt.(type) {
-	case *syntax.QueryStmt:
-		if out := c.binder.Query(st.Query); out != nil {
-			nodes = append(nodes, out.Node)
-		}
-	case *syntax.Insert:
-		if ins := c.binder.Insert(st); ins != nil {
-			nodes = append(nodes, ins)
-		}
-	case *syntax.StatementSet:
-		for _, i := range st.Inserts {
-			if ins := c.binder.Insert(i); ins != nil {
-				nodes = append(nodes, ins)
-			}
-		}
-	default:
-		c.diags.Errorf(diag.CodeNotYet, s.Span(), "EXPLAIN of this statement is not supported yet")
+	nodes := c.explained(s)
+	if c.diags.Count(diag.Error) > before || len(nodes) == 0 {
+		return
 	}
-	if c.diags.Count(diag.Error) > before {
+	if s.Placement {
+		c.explainPlacement(s, nodes)
 		return
 	}
 	var b strings.Builder
