@@ -42,7 +42,7 @@ func (b *Builder) Table(s *syntax.CreateTable) (*Table, bool) {
 		t.Comment = s.Comment.Value
 	}
 	if s.As != nil {
-		b.Diags.Errorf(diag.CodeNotYet, s.As.Span(), "CREATE TABLE ... AS is not supported yet").
+		b.Diags.Errorf(diag.CodeNotYet, s.As.Span(), "CREATE TABLE ... AS is not supported yet here").
 			WithHelp("declare the table and write INSERT INTO")
 	}
 	if s.ColumnsOf != nil && !b.columnsOf(t, s) || !b.likeParts(t, s) {

@@ -244,9 +244,7 @@ func (c *compiler) renameColumn(ast *syntax.CreateTable, a *syntax.RenameColumn)
 	case *syntax.MetadataColumn:
 		x := *e
 		if x.Name = a.To; x.From == nil {
-			c.diags.Errorf(diag.CodeNotYet, a.Span(), "renaming a metadata column without FROM is not supported yet").
-				WithHelp("its name is its key; MODIFY it with METADATA FROM '%s' first", e.Name.Name)
-			return false
+			x.From = &syntax.StringLit{Loc: e.Name.Loc, Value: e.Name.Name} // the key was its name
 		}
 		ast.Elements[at] = &x
 	}

@@ -27,6 +27,7 @@ func TestAlterTable(t *testing.T) {
 		{"ALTER TABLE t DROP PRIMARY KEY;", strings.Replace(create, ", PRIMARY KEY (a) NOT ENFORCED", "", 1), ""},
 		{"ALTER TABLE t DROP WATERMARK;", strings.Replace(create, ", WATERMARK FOR ts AS ts", "", 1), ""},
 		{"ALTER TABLE t RENAME b TO bee;", strings.Replace(create, "b STRING", "bee STRING", 1), ""},
+		{"ALTER TABLE t ADD `offset` BIGINT METADATA VIRTUAL; ALTER TABLE t RENAME `offset` TO pos;", strings.Replace(create, ", WATERMARK", ", pos BIGINT METADATA FROM 'offset' VIRTUAL, WATERMARK", 1), ""},
 		{"ALTER TABLE t DROP a;", create, diag.CodeUnknownColumn},
 		{"ALTER TABLE t DROP nobody;", create, diag.CodeUnknownColumn},
 		{"ALTER TABLE t ADD b INT;", create, diag.CodeDuplicateColumn},

@@ -200,6 +200,10 @@ func (c *compiler) statement(s syntax.Stmt) {
 		c.applySettings()
 		c.add(Statement{Kind: KindSetting, AST: s})
 	case *syntax.CreateTable:
+		if s.As != nil {
+			c.createTableAs(s)
+			return
+		}
 		if t := c.createTable(s); t != nil {
 			c.add(Statement{Kind: KindDDL, AST: s, Result: sentence("table " + t.Name + " created")})
 		}

@@ -204,7 +204,7 @@ func sinkBehind(job *graph.Job, id graph.NodeID) string {
 func (c *compiler) explain(s *syntax.Explain) {
 	if s.Stmt == nil {
 		c.diags.Errorf(diag.CodeBadArgument, s.Span(), "EXPLAIN PLACEMENT needs a statement").
-			WithHelp("EXPLAIN PLACEMENT INSERT INTO ...; millrace groups ls shows where the lanes of running jobs are")
+			WithHelp("EXPLAIN PLACEMENT INSERT INTO ... SELECT ...")
 		return
 	}
 	if f, ok := s.Stmt.(*syntax.ForEach); ok && !s.Placement {

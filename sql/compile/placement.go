@@ -168,6 +168,8 @@ func (c *compiler) explained(s *syntax.Explain) []plan.Node {
 		}
 	case *syntax.CreateWideTable:
 		insert(c.explainWide(st))
+	case *syntax.CreateTable:
+		insert(c.explainTableAs(st))
 	default:
 		c.diags.Errorf(diag.CodeNotYet, s.Span(), "EXPLAIN of this statement is not supported yet")
 	}

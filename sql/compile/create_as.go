@@ -1,0 +1,101 @@
+package compile
+
+import (
+	"slices"
+
+	rt "github.com/millrace/millrace/runtime/types"
+	"github.com/millrace/millrace/sql/diag"
+	"github.com/millrace/millrace/sql/plan"
+	"github.com/millrace/millrace/sql/syntax"
+)
+
+// createTableAs answers CREATE TABLE ... AS: the table, and the INSERT that fills it.
+func (c *compiler) createTableAs(s *syntax.CreateTable) {
+	table, insert, ok := c.tableAs(s)
+	if !ok {
+		c.broken(s.Name)
+		return
+	}
+	if t := c.createTable(table); t != nil {
+		c.insert(s, []*syntax.Insert{insert})
+	}
+}
+
+// tableAs makes the plain statements that CREATE TABLE ... AS stands for. The columns
+// are, as in Flink, first those that it declares and the query does not give, then
+// those of the query, with the types that are declared for them.
+func (c *compiler) tableAs(s *syntax.CreateTable) (*syntax.CreateTable, *syntax.Insert, bool) {
+	switch {
+	case s.Temporary:
+		c.diags.Errorf(diag.CodeBadTable, s.Name.Span(), "CREATE TEMPORARY TABLE takes no AS").WithHelp("leave TEMPORARY out: every table is one of its file or session")
+		return nil, nil, false
+	case s.IfNotExists:
+		c.diags.Errorf(diag.CodeNotYet, s.Name.Span(), "IF NOT EXISTS with AS is not supported yet").
+			WithHelp("CREATE TABLE IF NOT EXISTS declares the table, INSERT INTO fills it")
+		return nil, nil, false
+	}
+	insert := syntax.Substitute(&syntax.Insert{Loc: s.Loc, Target: s.Name, Query: s.As}, none)
+	if !c.noneOpen(syntax.Pending(insert)) {
+		return nil, nil, false
+	}
+	said := len(c.diags)
+	out := c.binder.Query(insert.Query)
+	if out == nil {
+		return nil, nil, false
+	}
+	c.diags = c.diags[:said] // the INSERT says it again
+	table := *s
+	table.As, table.Elements = nil, nil
+	given := map[string]syntax.TableElement{}
+	var columns []syntax.TableElement
+	for i, col := range out.Columns() {
+		if !out.Named[i] {
+			c.diags.Errorf(diag.CodeBadTable, out.Spans[i], "column %d of the table has no name", i+1).WithHelp("add AS name")
+			return nil, nil, false
+		}
+		if given[col.Name] != nil {
+			c.diags.Errorf(diag.CodeDuplicateColumn, out.Spans[i], "column %q appears twice", col.Name)
+			return nil, nil, false
+		}
+		name := &syntax.Ident{Loc: syntax.Loc{Src: out.Spans[i]}, Name: col.Name, Quoted: true}
+		given[col.Name] = &syntax.ColumnDef{Loc: name.Loc, Name: name, Type: typeAST(col.Type, name.Loc)}
+		insert.Columns = append(insert.Columns, name)
+		columns = append(columns, given[col.Name])
+	}
+	for _, e := range s.Elements {
+		d, physical := e.(*syntax.ColumnDef)
+		if physical && given[d.Name.Name] != nil {
+			columns[slices.Index(columns, given[d.Name.Name])] = d
+			continue
+		}
+		table.Elements = append(table.Elements, e)
+	}
+	table.Elements = append(table.Elements, columns...)
+	return &table, insert, true
+}
+
+// typeAST is a type as CREATE TABLE has it.
+func typeAST(t rt.Type, at syntax.Loc) *syntax.DataType {
+	e, _ := syntax.ParseExpr(diag.NewFile("type", "CAST(NULL AS "+t.WithNullable(true).String()+")"), syntax.Options{})
+	cast, ok := e.(*syntax.Cast)
+	if !ok {
+		return &syntax.DataType{Loc: at, Kind: syntax.TypeString}
+	}
+	d := *cast.Type
+	d.Loc, d.NotNull = at, !t.Nullable
+	return &d
+}
+
+// explainTableAs binds EXPLAIN CREATE TABLE ... AS, which declares nothing.
+func (c *compiler) explainTableAs(s *syntax.CreateTable) *plan.Insert {
+	table, insert, ok := c.tableAs(s)
+	if !ok {
+		return nil
+	}
+	saved := c.catalog.Clone()
+	defer func() { *c.catalog = *saved }()
+	if c.createTable(table) == nil {
+		return nil
+	}
+	return c.binder.Insert(insert)
+}
