@@ -63,6 +63,8 @@ func Spills(op Op) bool {
 		return true
 	case *WindowAggregate:
 		return op.Window.Kind != Session && !op.Firing.On() && !op.Retracts
+	case *Join:
+		return op.Interval == nil && op.Temporal == nil && !op.Changes
 	}
 	return false
 }

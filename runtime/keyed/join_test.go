@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/runtime/expr/fn"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/types"
+	"github.com/millrace/millrace/storage/vfs"
 )
 
 // joinCase is a join of feeds a and b by uid, perhaps with a.v < b.v.
@@ -195,11 +196,13 @@ func TestSingleJoinRefusesSeveralRows(t *testing.T) {
 
 // TestJoinSurvivesCrashes crashes at each operation and goes on at another
 // parallelism: state of both sides is restored, results come once.
-func TestJoinSurvivesCrashes(t *testing.T) {
+func TestJoinSurvivesCrashes(t *testing.T) { joinSurvivesCrashes(t, nil) }
+
+func joinSurvivesCrashes(t *testing.T, spill vfs.FS) {
 	for i, c := range []joinCase{{kind: graph.FullJoin, condition: true}, {kind: graph.MarkJoin, nullAware: true}} {
 		rng := rand.New(rand.NewPCG(5, uint64(i)))
 		s := &scenario{t: t, feeds: []*feed{randomFeed(rng, "a", 2, 10, 5*minute), randomFeed(rng, "b", 1, 12, 5*minute)},
-			sinks: map[string]sinkOptions{"out": {maxRows: 4}}, opts: Options{Retained: 2}}
+			sinks: map[string]sinkOptions{"out": {maxRows: 4}}, opts: Options{Retained: 2}, spill: spill}
 		job := func(p int) *graph.Job { return c.job(t, p) }
 		s.job = job(1)
 		want := c.oracle(s.feeds[0].all(), s.feeds[1].all())
@@ -210,6 +213,9 @@ func TestJoinSurvivesCrashes(t *testing.T) {
 			if !crashed {
 				break
 			}
+		}
+		if spill != nil && s.spilled == 0 {
+			t.Errorf("%+v: nothing went to disk", c)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func Specs() []connector.Option {
 		{Key: optionRetained, Type: connector.OptInt, Default: "5", Min: 1, Max: 1000, Doc: "Checkpoints kept."},
 		{Key: optionPause, Type: connector.OptDuration, Default: "0 s", Doc: "Least time between the end of a checkpoint and the beginning of the next."},
 		{Key: optionTimeout, Type: connector.OptDuration, Default: "10 min", Doc: "How long a checkpoint may take; one that takes longer ends the job."},
-		{Key: optionState, Type: connector.OptBytes, Default: "256 mb", Doc: "Memory for the state of one task of a keyed stage. Beyond it GROUP BY and ORDER BY spill to disk; a stage with other state that needs more ends with an error."},
+		{Key: optionState, Type: connector.OptBytes, Default: "256 mb", Doc: "Memory for the state of one task of a keyed stage. Beyond it state goes to disk where it can (docs/operations.md); a stage with other state that needs more ends with an error."},
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/storage/vfs"
 )
 
-// TestCrashAtEachStepWithStateOnDisk and its neighbour are those of state in memory,
+// TestCrashAtEachStepWithStateOnDisk and its neighbours are those of state in memory,
 // with all of it on disk after each message: restarts go on from checkpoints of it, and
 // nothing stays behind.
 func TestCrashAtEachStepWithStateOnDisk(t *testing.T) {
@@ -26,6 +26,12 @@ func TestCrashAtEachStepWithStateOnDisk(t *testing.T) {
 func TestUpdatesOnDiskSurviveCrashes(t *testing.T) {
 	fs := leftovers(t)
 	updatesSurviveCrashes(t, fs)
+	nothingLeft(t, fs)
+}
+
+func TestJoinOnDiskSurvivesCrashes(t *testing.T) {
+	fs := leftovers(t)
+	joinSurvivesCrashes(t, fs)
 	nothingLeft(t, fs)
 }
 
@@ -83,9 +89,21 @@ func TestOverlappingWindowsOnDisk(t *testing.T) {
 // start goes on from the checkpoints, and the rows are right.
 func TestADiskThatFailsStopsTheStages(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 6))
-	s := &scenario{t: t, every: 2, delay: 5000, window: &graph.Window{Size: minute}, feeds: []*feed{randomFeed(rng, "a", 2, 40, 5*minute)}}
-	s.job = windowJob(t, 2, 0, "a")
-	want := windowOracle(s)
+	t.Run("windows", func(t *testing.T) {
+		s := &scenario{t: t, every: 2, delay: 5000, window: &graph.Window{Size: minute}, feeds: []*feed{randomFeed(rng, "a", 2, 40, 5*minute)}}
+		s.job = windowJob(t, 2, 0, "a")
+		s.onDisksThatFail(windowOracle(s))
+	})
+	t.Run("join", func(t *testing.T) {
+		s := &scenario{t: t, every: 2, feeds: []*feed{randomFeed(rng, "a", 2, 20, 5*minute), randomFeed(rng, "b", 1, 20, 5*minute)}}
+		c := joinCase{kind: graph.FullJoin, condition: true}
+		s.job = c.job(t, 2)
+		s.onDisksThatFail(c.oracle(s.feeds[0].all(), s.feeds[1].all()))
+	})
+}
+
+func (s *scenario) onDisksThatFail(want []string) {
+	t := s.t
 	failed := 0
 	run := func(fs vfs.FS, cause error, what string) {
 		w := newWorld()

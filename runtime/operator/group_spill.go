@@ -76,14 +76,8 @@ func (g *GroupAggregate) SaveTo(p *state.Payload) error {
 	}
 	p.Append(g.saveHead(groupReplaced))
 	for _, r := range g.disk.runs {
-		r.Retain()
-		p.OnRelease(r.Release)
 		// How long ago the run was written.
-		head := binary.AppendUvarint(nil, uint64(max(g.ages.now-r.now, 0)))
-		for i := range r.Blocks() {
-			p.Append(head)
-			p.AppendStored(r.BlockBytes(i), func(buf []byte) ([]byte, error) { return r.Read(i, buf) })
-		}
+		appendRuns(p, binary.AppendUvarint(nil, uint64(max(g.ages.now-r.now, 0))), []*spill.Run{r.Run})
 	}
 	live, gone := g.present(), g.vanishedKeys()
 	p.Append(g.savePart(binary.AppendUvarint(nil, 0), live, gone))

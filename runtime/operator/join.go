@@ -5,6 +5,7 @@ import (
 	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/state"
+	"github.com/millrace/millrace/runtime/state/spill"
 )
 
 // Join is a hash join of two inputs that end: one subtask. It keeps both sides,
@@ -65,13 +66,39 @@ func (j *Join) Save() []byte {
 func (j *Join) Load(payload []byte, groups state.Range) error {
 	r := state.NewReader(payload)
 	j.done = r.Byte() == 1 || j.done
-	if err := j.table.load(r, groups); err != nil {
-		return err
-	}
-	if r.Rest() > 0 {
-		return state.ErrCorrupt
+	for first := true; first || r.Rest() > 0; first = false {
+		if err := j.table.load(r, groups); err != nil {
+			return err
+		}
+		if j.plan.disk.over(j.Bytes()) {
+			if err := j.Spill(); err != nil {
+				return err
+			}
+		}
 	}
 	return r.Err()
+}
+
+var _ Spilling = (*Join)(nil)
+
+// SpillTo implements Spilling.
+func (j *Join) SpillTo(s *spill.Store, budget int64) { j.plan.disk.SpillTo(s, budget) }
+
+// Spill implements Spilling.
+func (j *Join) Spill() error { return j.plan.spillTables([]*joinTable{j.table}) }
+
+// Spilled implements Spilling.
+func (j *Join) Spilled() bool { return j.table.spilled() }
+
+// SaveTo implements Spilling: as Save, with several tables.
+func (j *Join) SaveTo(p *state.Payload) error {
+	head := []byte{0}
+	if j.done {
+		head[0] = 1
+	}
+	p.Append(head)
+	j.table.saveParts(p, nil)
+	return nil
 }
 
 // Kind implements Keyed.

@@ -25,22 +25,51 @@ type matching struct {
 const several = -2
 
 func (m *matching) run() error {
+	m.start()
+	if err := m.pairOff(); err != nil {
+		return err
+	}
+	if err := m.giveLeft(); err != nil {
+		return err
+	}
+	return m.giveRight()
+}
+
+// start forgets what is known of rows.
+func (m *matching) start() {
+	m.startLeft()
+	m.right = nil
+	if m.op.Kind.KeepsRight() {
+		m.right = make(batch.Bitmap, batch.BitmapBytes(m.side[1].rows.Len))
+	}
+}
+
+// startLeft forgets what is known of left rows.
+func (m *matching) startLeft() {
 	n := m.side[0].rows.Len
-	m.left = make([]truth, n)
+	m.left = resized(m.left, n)
+	clear(m.left)
+	m.failed = nil
 	if m.op.Kind == graph.SingleJoin {
-		m.match = make([]int32, n)
+		m.match = resized(m.match, n)
 		for i := range m.match {
 			m.match[i] = -1
 		}
 	}
-	if m.op.Kind.KeepsRight() {
-		m.right = make(batch.Bitmap, batch.BitmapBytes(m.side[1].rows.Len))
-	}
+}
+
+// pairOff looks at the left rows' pairs.
+func (m *matching) pairOff() error {
 	if m.keysDecide() {
 		m.byKeys()
-	} else if err := m.byPairs(); err != nil {
-		return err
+		return nil
 	}
+	return m.byPairs()
+}
+
+// giveLeft gives what is there of left rows, all of whose pairs were looked at, beside
+// their pairs.
+func (m *matching) giveLeft() error {
 	switch m.op.Kind {
 	case graph.SemiJoin, graph.AntiJoin:
 		return m.emitLeft()
@@ -48,8 +77,30 @@ func (m *matching) run() error {
 		return m.emitMarks()
 	case graph.SingleJoin:
 		return m.emitSingle()
+	case graph.LeftJoin, graph.FullJoin:
+		m.pass = m.pass[:0]
+		for i, x := range m.left {
+			if x != truthTrue {
+				m.pass = append(m.pass, int32(i))
+			}
+		}
+		return m.emitPadded(0, m.pass)
 	}
-	return m.emitUnmatched()
+	return nil
+}
+
+// giveRight pads the right rows that have met no left one.
+func (m *matching) giveRight() error {
+	if !m.op.Kind.KeepsRight() {
+		return nil
+	}
+	m.pass = m.pass[:0]
+	for i := range m.side[1].rows.Len {
+		if !m.right.Get(i) {
+			m.pass = append(m.pass, int32(i))
+		}
+	}
+	return m.emitPadded(1, m.pass)
 }
 
 // keysDecide reports a join that needs to know no more than whether a key is
@@ -64,7 +115,7 @@ func (m *matching) byKeys() {
 		case slot >= 0 && m.head[slot] >= 0:
 			m.left[i] = truthTrue
 		case m.op.NullAware:
-			m.left[i] = m.nullAware(i, slot)
+			m.left[i] = max(m.left[i], m.nullAware(i, slot))
 		case slot == errorSlot:
 			m.left[i] = truthError
 		}
@@ -310,31 +361,6 @@ func (m *matching) emitSingle() error {
 			v.PadOffsets()
 		}
 	})
-}
-
-// emitUnmatched pads the rows without a match.
-func (m *matching) emitUnmatched() error {
-	if m.op.Kind == graph.LeftJoin || m.op.Kind == graph.FullJoin {
-		m.pass = m.pass[:0]
-		for i, x := range m.left {
-			if x != truthTrue {
-				m.pass = append(m.pass, int32(i))
-			}
-		}
-		if err := m.emitPadded(0, m.pass); err != nil {
-			return err
-		}
-	}
-	if !m.op.Kind.KeepsRight() {
-		return nil
-	}
-	m.pass = m.pass[:0]
-	for i := range m.side[1].rows.Len {
-		if !m.right.Get(i) {
-			m.pass = append(m.pass, int32(i))
-		}
-	}
-	return m.emitPadded(1, m.pass)
 }
 
 // emitPadded gives rows of one side with NULLs for the other.

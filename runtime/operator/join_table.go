@@ -8,6 +8,7 @@ import (
 	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/state"
+	"github.com/millrace/millrace/runtime/state/spill"
 	"github.com/millrace/millrace/runtime/types"
 )
 
@@ -23,6 +24,7 @@ type joinPlan struct {
 	out      *batch.Schema
 	keyTypes []types.Type
 	cond     condition
+	disk     spiller
 
 	// Memory for one call.
 	cols   []*batch.Vec
@@ -66,11 +68,20 @@ type joinTable struct {
 	groupRows []bool
 	groupNull []bool
 	leftGroup []int32
+
+	// runs are rows of each side on disk, by the hash of their key; loose are rows
+	// whose key equals nothing.
+	runs  [2][]*spill.Run
+	loose []*spill.Run
+	// probing: left rows look for the keys there are, and make none.
+	probing bool
 }
 
 const (
 	noSlot    = -1
 	errorSlot = -2
+	// aloneSlot is of a key that no right row has.
+	aloneSlot = -4
 )
 
 func newJoinTable(p *joinPlan) *joinTable {
@@ -89,6 +100,11 @@ func (t *joinTable) bytes() int64 {
 	n += 4 * int64(cap(t.leftSlot)+cap(t.head)+cap(t.next)+cap(t.leftGroup))
 	if t.groups != nil {
 		n += t.groups.Bytes() + int64(cap(t.groupRows)+cap(t.groupNull))
+	}
+	for _, runs := range [...][]*spill.Run{t.runs[0], t.runs[1], t.loose} {
+		for _, r := range runs {
+			n += r.Memory()
+		}
 	}
 	return n
 }
@@ -119,7 +135,15 @@ func (t *joinTable) add(side int, b *batch.Batch, sel batch.Sel, dead func(*batc
 		}
 		t.keep = append(t.keep, row)
 	}
-	t.keys.Find(t.cols, t.hashes, t.good, t.slots)
+	if t.probing && side == 0 {
+		for _, row := range t.good {
+			if t.slots[row] = t.keys.Slot(t.cols, t.hashes[row], int(row)); t.slots[row] < 0 {
+				t.slots[row] = aloneSlot
+			}
+		}
+	} else {
+		t.keys.Find(t.cols, t.hashes, t.good, t.slots)
+	}
 	for len(t.head) < t.keys.Len() {
 		t.head = append(t.head, -1)
 	}
@@ -235,6 +259,9 @@ func (t *joinTable) keyError(row int32) *batch.ValueError {
 
 // close gives the join's rows. The table is of no use afterwards.
 func (t *joinTable) close(ctx *expr.Context, out *Results) error {
+	if t.spilled() {
+		return t.closeParts(ctx, out)
+	}
 	m := &matching{joinTable: t, ctx: ctx, res: out}
 	return m.run()
 }

@@ -51,6 +51,13 @@ func (s *rowStore) save(dst []byte) []byte {
 	return dst
 }
 
+// saveSel is save of the rows of sel.
+func (s *rowStore) saveSel(dst []byte, sel batch.Sel) []byte {
+	kept := rowStore{schema: s.schema}
+	kept.rows.Take(&s.rows, sel)
+	return kept.save(dst)
+}
+
 // readRows reads a save as a batch.
 func readRows(r *state.Reader, schema *batch.Schema) (*batch.Batch, error) {
 	n := r.Uvarint()

@@ -56,27 +56,38 @@ func (s *spiller) spill(tables []*aggTable) error {
 	if s.store == nil {
 		return nil
 	}
-	type sized struct {
-		t *aggTable
-		n int64
+	move := s.largest(len(tables), func(i int) int64 {
+		if tables[i].keys.Len() == 0 {
+			return 0
+		}
+		return tables[i].bytes()
+	})
+	out := make([]*aggTable, len(move))
+	for k, i := range move {
+		out[k] = tables[i]
 	}
-	var all []sized
+	return s.move(out)
+}
+
+// largest are the numbers of the largest of n things, without which a quarter of the
+// budget is left; those of no bytes are not among them.
+func (s *spiller) largest(n int, bytes func(int) int64) []int {
+	var all []int
 	var sum int64
-	for _, t := range tables {
-		if t.keys.Len() > 0 {
-			n := t.bytes()
-			all, sum = append(all, sized{t, n}), sum+n
+	sizes := make([]int64, n)
+	for i := range sizes {
+		if sizes[i] = bytes(i); sizes[i] > 0 {
+			all, sum = append(all, i), sum+sizes[i]
 		}
 	}
-	slices.SortFunc(all, func(a, b sized) int { return cmp.Compare(b.n, a.n) })
-	var move []*aggTable
-	for _, x := range all {
+	slices.SortFunc(all, func(a, b int) int { return cmp.Compare(sizes[b], sizes[a]) })
+	for k, i := range all {
 		if sum <= s.budget/4 {
-			break
+			return all[:k]
 		}
-		move, sum = append(move, x.t), sum-x.n
+		sum -= sizes[i]
 	}
-	return s.move(move)
+	return all
 }
 
 // move writes tables to disk and empties them.
@@ -222,7 +233,12 @@ func (t *aggTable) saveParts(p *state.Payload, head []byte) {
 	if t.keys.Len() > 0 || len(t.runs) == 0 {
 		p.Append(t.save(slices.Clone(head)))
 	}
-	for _, r := range t.runs {
+	appendRuns(p, head, t.runs)
+}
+
+// appendRuns appends the blocks of runs, each after head.
+func appendRuns(p *state.Payload, head []byte, runs []*spill.Run) {
+	for _, r := range runs {
 		r.Retain()
 		p.OnRelease(r.Release)
 		for i := range r.Blocks() {

@@ -85,33 +85,11 @@ func (c pairJoin) want(left, right []change) []string {
 	return out
 }
 
+// operator makes joins of streams.
 func (c pairJoin) operator(t *testing.T, retracts [2]bool, ttl int64) func() Keyed {
 	t.Helper()
-	op := &graph.Join{Kind: c.kind, Keys: []graph.JoinKey{{Left: 0, Right: 0}}, Changes: true, Retracts: retracts, TTL: [2]int64{ttl, ttl}, NullAware: c.nullAware}
-	if c.nullAware {
-		op.Keys = append(op.Keys, graph.JoinKey{Left: 1, Right: 1})
-	}
-	if c.noKey {
-		op.Keys = nil
-	}
-	pair := graph.PairSchema(pairSchema, pairSchema)
-	if c.condition {
-		lib, err := fn.NewLibrary(fn.LibraryOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		less, _ := lib.Lookup("<")
-		if op.Condition, err = expr.NewCall(less, expr.NewColumn(pair, 1), expr.NewColumn(pair, 3)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	out := pair
-	switch c.kind {
-	case graph.SemiJoin, graph.AntiJoin:
-		out = pairSchema
-	case graph.MarkJoin:
-		out = &batch.Schema{Fields: append(slices.Clone(pairSchema.Fields), types.Field{Name: "m", Type: types.NewBoolean()})}
-	}
+	op, out := c.join(t, pairSchema)
+	op.Changes, op.Retracts, op.TTL = true, retracts, [2]int64{ttl, ttl}
 	return func() Keyed {
 		k, err := NewJoin(op, pairSchema, pairSchema, out)
 		if err != nil {
@@ -119,6 +97,37 @@ func (c pairJoin) operator(t *testing.T, retracts [2]bool, ttl int64) func() Key
 		}
 		return k
 	}
+}
+
+// join is the join of two inputs that begin as pairSchema, and the schema of its rows.
+func (c pairJoin) join(t *testing.T, in *batch.Schema) (*graph.Join, *batch.Schema) {
+	t.Helper()
+	op := &graph.Join{Kind: c.kind, Keys: []graph.JoinKey{{Left: 0, Right: 0}}, NullAware: c.nullAware}
+	if c.nullAware {
+		op.Keys = append(op.Keys, graph.JoinKey{Left: 1, Right: 1})
+	}
+	if c.noKey {
+		op.Keys = nil
+	}
+	pair := graph.PairSchema(in, in)
+	if c.condition {
+		lib, err := fn.NewLibrary(fn.LibraryOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		less, _ := lib.Lookup("<")
+		if op.Condition, err = expr.NewCall(less, expr.NewColumn(pair, 1), expr.NewColumn(pair, len(in.Fields)+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := pair
+	switch c.kind {
+	case graph.SemiJoin, graph.AntiJoin:
+		out = in
+	case graph.MarkJoin:
+		out = &batch.Schema{Fields: append(slices.Clone(in.Fields), types.Field{Name: "m", Type: types.NewBoolean()})}
+	}
+	return op, out
 }
 
 // TestStreamJoinOfChanges: after every batch the changes leave the join of the rows

@@ -8,6 +8,7 @@ import (
 	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/state"
+	"github.com/millrace/millrace/runtime/state/spill"
 	"github.com/millrace/millrace/runtime/watermark"
 )
 
@@ -129,12 +130,49 @@ func (w *WindowJoin) Load(payload []byte, groups state.Range) error {
 		if err := p.load(r, groups); err != nil {
 			return err
 		}
+		if w.plan.disk.over(w.Bytes()) {
+			if err := w.Spill(); err != nil {
+				return err
+			}
+		}
 	}
 	if r.Rest() > 0 {
 		return state.ErrCorrupt
 	}
-	w.open = slices.DeleteFunc(w.open, func(p *joinPane) bool { return p.side[0].rows.Len+p.side[1].rows.Len == 0 })
+	w.open = slices.DeleteFunc(w.open, func(p *joinPane) bool { return p.empty() })
 	return r.Err()
+}
+
+var _ Spilling = (*WindowJoin)(nil)
+
+// SpillTo implements Spilling.
+func (w *WindowJoin) SpillTo(s *spill.Store, budget int64) { w.plan.disk.SpillTo(s, budget) }
+
+// Spill implements Spilling.
+func (w *WindowJoin) Spill() error {
+	tables := make([]*joinTable, len(w.open))
+	for i, p := range w.open {
+		tables[i] = p.joinTable
+	}
+	return w.plan.spillTables(tables)
+}
+
+// Spilled implements Spilling.
+func (w *WindowJoin) Spilled() bool {
+	return slices.ContainsFunc(w.open, func(p *joinPane) bool { return p.spilled() })
+}
+
+// SaveTo implements Spilling: a window is there once for each part of its table.
+func (w *WindowJoin) SaveTo(to *state.Payload) error {
+	n := 0
+	for _, p := range w.open {
+		n += p.parts()
+	}
+	to.Append(binary.AppendUvarint(binary.AppendVarint(nil, w.fired), uint64(n)))
+	for _, p := range w.open {
+		p.saveParts(to, p.Span.append(nil))
+	}
+	return nil
 }
 
 // Kind implements Keyed.
