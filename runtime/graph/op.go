@@ -64,7 +64,8 @@ func Spills(op Op) bool {
 	case *WindowAggregate:
 		return op.Window.Kind != Session && !op.Firing.On() && !op.Retracts
 	case *Join:
-		return op.Interval == nil && op.Temporal == nil && !op.Changes
+		streams := op.Changes && (op.NullAware || len(op.Keys) == 0)
+		return op.Interval == nil && op.Temporal == nil && !streams
 	}
 	return false
 }

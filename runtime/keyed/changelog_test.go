@@ -129,12 +129,14 @@ func TestErrorsOfUpdates(t *testing.T) {
 // TestStreamJoinSurvivesCrashes: every kind, whatever order the rows come in, and
 // through crashes at each operation: what is left in the end is the join of all
 // rows, and no row is taken back that never came.
-func TestStreamJoinSurvivesCrashes(t *testing.T) {
+func TestStreamJoinSurvivesCrashes(t *testing.T) { streamJoinSurvivesCrashes(t, nil) }
+
+func streamJoinSurvivesCrashes(t *testing.T, spill vfs.FS) {
 	for _, kind := range []graph.JoinKind{graph.InnerJoin, graph.LeftJoin, graph.RightJoin, graph.FullJoin} {
 		c := joinCase{kind: kind, condition: true, changes: true}
 		rng := rand.New(rand.NewPCG(12, uint64(kind)))
 		s := &scenario{t: t, feeds: []*feed{randomFeed(rng, "a", 2, 12, 5*minute), randomFeed(rng, "b", 1, 14, 5*minute)},
-			sinks: map[string]sinkOptions{"out": {maxRows: 6}}, opts: Options{Retained: 2}}
+			sinks: map[string]sinkOptions{"out": {maxRows: 6}}, opts: Options{Retained: 2}, spill: spill}
 		want := c.oracle(s.feeds[0].all(), s.feeds[1].all())
 		taken := false
 		for k := 1; ; k++ {
@@ -151,6 +153,9 @@ func TestStreamJoinSurvivesCrashes(t *testing.T) {
 			if !crashed {
 				break
 			}
+		}
+		if spill != nil && s.spilled == 0 {
+			t.Errorf("%s: nothing went to disk", kind)
 		}
 		if taken != (kind != graph.InnerJoin) {
 			t.Errorf("%s: rows were taken back: %v", kind, taken)

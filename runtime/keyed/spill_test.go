@@ -35,6 +35,12 @@ func TestJoinOnDiskSurvivesCrashes(t *testing.T) {
 	nothingLeft(t, fs)
 }
 
+func TestStreamJoinOnDiskSurvivesCrashes(t *testing.T) {
+	fs := leftovers(t)
+	streamJoinSurvivesCrashes(t, fs)
+	nothingLeft(t, fs)
+}
+
 // leftovers is a disk on which a process that died has left something.
 func leftovers(t *testing.T) *vfs.MemFS {
 	fs := vfs.NewMem()

@@ -31,10 +31,16 @@ type ages struct {
 	prev []int32 // outside: the entry is not in the list
 	head int32   // the oldest, -1: none
 	tail int32
+	// late are entries that came with their times, out of order; those that are not
+	// held any more are passed over.
+	late endHeap
 }
 
-// outside marks an entry that is not in the list.
-const outside = -2
+const (
+	// outside marks an entry that is not in the list, held one that is in late.
+	outside = -2
+	held    = -3
+)
 
 func newAges(ttl int64) ages { return ages{ttl: ttl, head: -1, tail: -1} }
 
@@ -49,9 +55,7 @@ func (a *ages) touch(id int32) {
 }
 
 func (a *ages) append(id int32, at int64) {
-	for len(a.at) <= int(id) {
-		a.at, a.next, a.prev = append(a.at, 0), append(a.next, -1), append(a.prev, outside)
-	}
+	a.room(id)
 	a.at[id], a.next[id], a.prev[id] = at, -1, a.tail
 	if a.tail >= 0 {
 		a.next[a.tail] = id
@@ -61,9 +65,19 @@ func (a *ages) append(id int32, at int64) {
 	a.tail = id
 }
 
+func (a *ages) room(id int32) {
+	for len(a.at) <= int(id) {
+		a.at, a.next, a.prev = append(a.at, 0), append(a.next, -1), append(a.prev, outside)
+	}
+}
+
 // drop takes an entry out of the list.
 func (a *ages) drop(id int32) {
 	if int(id) >= len(a.prev) || a.prev[id] == outside {
+		return
+	}
+	if a.prev[id] == held {
+		a.prev[id] = outside
 		return
 	}
 	p, n := a.prev[id], a.next[id]
@@ -82,7 +96,16 @@ func (a *ages) drop(id int32) {
 
 // expired takes the oldest entry out if its time is over; -1: there is none.
 func (a *ages) expired() int32 {
-	if a.ttl == 0 || a.head < 0 || !a.over(a.at[a.head]) {
+	if a.ttl == 0 {
+		return -1
+	}
+	for len(a.late) > 0 && a.over(a.late[0].end) {
+		if e := a.late.pop(); a.holds(e) {
+			a.drop(e.key)
+			return e.key
+		}
+	}
+	if a.head < 0 || !a.over(a.at[a.head]) {
 		return -1
 	}
 	id := a.head
@@ -105,7 +128,20 @@ func (a *ages) renumber(to []int32) {
 	*a = out
 }
 
-func (a *ages) bytes() int64 { return int64(16 * cap(a.at)) }
+// hold says when an entry was written, at any time. It costs more than touch.
+func (a *ages) hold(id int32, at int64) {
+	if a.ttl > 0 {
+		a.drop(id)
+		a.room(id)
+		a.at[id], a.prev[id] = at, held
+		a.late.push(sessionEnd{end: at, key: id})
+	}
+}
+
+// holds reports that an entry of late is as it was.
+func (a *ages) holds(e sessionEnd) bool { return a.prev[e.key] == held && a.at[e.key] == e.end }
+
+func (a *ages) bytes() int64 { return int64(16*cap(a.at) + 16*cap(a.late)) }
 
 // save appends how long ago each entry of ids was written; nothing but a mark where
 // there is no time to live. The clock's point stays out of it: after a restart ages
@@ -147,14 +183,20 @@ func (a *ages) put(id int32, at int64) {
 	}
 }
 
-// sort brings the entries into the order of their times.
+// sort brings the entries into the order of their times, those in late among them.
 func (a *ages) sort() {
 	all := make([]int32, 0, len(a.at))
 	for id := a.head; id >= 0; id = a.next[id] {
 		all = append(all, id)
 	}
+	for _, e := range a.late {
+		if a.holds(e) {
+			a.prev[e.key] = outside
+			all = append(all, e.key)
+		}
+	}
 	slices.SortStableFunc(all, func(x, y int32) int { return cmp.Compare(a.at[x], a.at[y]) })
-	a.head, a.tail = -1, -1
+	a.head, a.tail, a.late = -1, -1, nil
 	for _, id := range all {
 		a.append(id, a.at[id])
 	}
@@ -166,25 +208,10 @@ func (a *ages) over(at int64) bool { return a.now-at >= a.ttl }
 
 // restore puts entries with their times among those there are.
 func (a *ages) restore(ids []int32, at []int64) {
-	if a.ttl == 0 || len(ids) == 0 {
-		return
-	}
-	type entry struct {
-		id int32
-		at int64
-	}
-	var all []entry
-	for id := a.head; id >= 0; id = a.next[id] {
-		all = append(all, entry{id, a.at[id]})
-	}
 	for i, id := range ids {
-		all = append(all, entry{id, at[i]})
+		a.put(id, at[i])
 	}
-	slices.SortStableFunc(all, func(x, y entry) int { return cmp.Compare(x.at, y.at) })
-	now := a.now
-	*a = newAges(a.ttl)
-	a.now = now
-	for _, e := range all {
-		a.append(e.id, e.at)
+	if a.ttl > 0 && len(ids) > 0 {
+		a.sort()
 	}
 }

@@ -74,22 +74,22 @@ func (d *groupDisk) noteGone(ts []types.Type, cols []*batch.Vec, hash uint64, i 
 	d.gone.FindOne(cols, hash, i)
 }
 
-// fetch brings the groups of rows into memory; g.cols are their keys.
-func (g *GroupAggregate) fetch(hashes []uint64, sel batch.Sel) error {
-	d := &g.disk
+// fetch brings the keys of rows, of which in has those in memory, from the runs: read
+// loads what is wanted of a block.
+func (d *groupDisk) fetch(in *state.Keys, keyTypes []types.Type, cols []*batch.Vec, hashes []uint64, sel batch.Sel, read func(r *groupRun, block int, is wanted) error) error {
 	if d.need == nil {
-		d.need = state.NewKeys(g.keyTypes)
+		d.need = state.NewKeys(keyTypes)
 	}
 	d.need.Reset()
-	for len(d.hot) < batch.BitmapBytes(g.table.keys.Len()) {
+	for len(d.hot) < batch.BitmapBytes(in.Len()) {
 		d.hot = append(d.hot, 0)
 	}
 	for _, row := range sel {
 		h := hashes[row]
-		if slot := g.table.keys.Slot(g.cols, h, int(row)); slot >= 0 {
+		if slot := in.Slot(cols, h, int(row)); slot >= 0 {
 			d.hot.Set(int(slot))
-		} else if d.gone == nil || d.gone.Slot(g.cols, h, int(row)) < 0 {
-			d.need.FindOne(g.cols, h, int(row))
+		} else if d.gone == nil || d.gone.Slot(cols, h, int(row)) < 0 {
+			d.need.FindOne(cols, h, int(row))
 		}
 	}
 	if d.need.Len() == 0 {
@@ -98,7 +98,7 @@ func (g *GroupAggregate) fetch(hashes []uint64, sel batch.Sel) error {
 	d.found = d.found.Resize(d.need.Len(), false)
 	order := byHash(d.need)
 	for i := len(d.runs) - 1; i >= 0 && len(order) > 0; i-- {
-		if err := g.fetchFrom(&d.runs[i], order); err != nil {
+		if err := d.fetchFrom(&d.runs[i], order, read); err != nil {
 			return err
 		}
 		order = slices.DeleteFunc(order, func(k int32) bool { return d.found.Get(int(k)) })
@@ -107,8 +107,7 @@ func (g *GroupAggregate) fetch(hashes []uint64, sel batch.Sel) error {
 }
 
 // fetchFrom looks for keys, in order of their hashes, in a run.
-func (g *GroupAggregate) fetchFrom(r *groupRun, order []int32) error {
-	d := &g.disk
+func (d *groupDisk) fetchFrom(r *groupRun, order []int32, read func(r *groupRun, block int, is wanted) error) error {
 	is := func(cols []*batch.Vec, i int, h uint64) bool {
 		k := d.need.Slot(cols, h, i)
 		if k < 0 || d.found.Get(int(k)) {
@@ -124,6 +123,16 @@ func (g *GroupAggregate) fetchFrom(r *groupRun, order []int32) error {
 			continue
 		}
 		last = block
+		if err := read(r, block, is); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetch brings the groups of rows into memory; g.cols are their keys.
+func (g *GroupAggregate) fetch(hashes []uint64, sel batch.Sel) error {
+	return g.disk.fetch(g.table.keys, g.keyTypes, g.cols, hashes, sel, func(r *groupRun, block int, is wanted) error {
 		slots, err := g.readBlock(r, block, is)
 		if err != nil {
 			return err
@@ -131,11 +140,11 @@ func (g *GroupAggregate) fetchFrom(r *groupRun, order []int32) error {
 		for _, slot := range slots {
 			if slot >= 0 && g.ages.on() && g.ages.over(g.ages.at[slot]) {
 				g.forget(slot)
-				d.expired++
+				g.disk.expired++
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // readBlock loads what is wanted of a block.
@@ -183,7 +192,7 @@ func (g *GroupAggregate) evict() error {
 		g.tidy()
 	}
 	d.gone, d.hot = nil, nil
-	return g.mergeRuns()
+	return d.merge(&g.spiller, g.ages.now, g.mergeRange)
 }
 
 // writeRun writes groups, and keys that have none, as the newest run.
@@ -252,15 +261,24 @@ func upTo(k *state.Keys, slots []int32, high uint64) []int32 {
 	return slots[:n]
 }
 
-// mergeRuns makes the newest runs one, where they are as long as the one before them:
-// so there are few, and a group is written a few times.
-func (g *GroupAggregate) mergeRuns() error {
-	d := &g.disk
+// alike is from which on the newest runs are to become one, where they are as long as
+// the one before them: so there are few, and a group is written a few times; -1: none.
+func (d *groupDisk) alike() int {
 	from, sum := len(d.runs), int64(0)
 	for i := len(d.runs) - 1; i >= 0 && (len(d.runs)-i <= mergeRuns-1 || d.runs[i].Bytes() <= sum); i-- {
 		from, sum = i, sum+d.runs[i].Bytes()
 	}
 	if len(d.runs)-from < mergeRuns {
+		return -1
+	}
+	return from
+}
+
+// merge makes the runs that are alike one: write writes what they say of a range of
+// hashes, older says that there are runs before them. now is the time.
+func (d *groupDisk) merge(s *spiller, now int64, write func(w *spill.Writer, runs []groupRun, x spill.Range, older bool) error) error {
+	from := d.alike()
+	if from < 0 {
 		return nil
 	}
 	old := d.runs[from:]
@@ -268,13 +286,13 @@ func (g *GroupAggregate) mergeRuns() error {
 	for i, r := range old {
 		runs[i], keys = r.Run, keys+r.Keys()
 	}
-	w, err := g.spiller.store.NewWriter()
+	w, err := s.store.NewWriter()
 	if err != nil {
 		return err
 	}
 	run := w.Begin(keys)
-	for _, x := range spill.Ranges(runs, g.spiller.rangeBytes()) {
-		if err := g.mergeRange(w, old, x, from > 0); err != nil {
+	for _, x := range spill.Ranges(runs, s.rangeBytes()) {
+		if err := write(w, old, x, from > 0); err != nil {
 			w.Abort()
 			return err
 		}
@@ -290,7 +308,7 @@ func (g *GroupAggregate) mergeRuns() error {
 		run.Release()
 		return nil
 	}
-	d.runs = append(d.runs, groupRun{run, g.ages.now})
+	d.runs = append(d.runs, groupRun{run, now})
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/graph"
-	"github.com/millrace/millrace/runtime/state"
 	"github.com/millrace/millrace/runtime/types"
 )
 
@@ -387,37 +386,4 @@ func (m *matching) pad(out *batch.Batch, from, to, side int, sel batch.Sel) {
 		out.Cols[c].Reset(m.pair.Fields[c].Type, 0)
 		appendNulls(&out.Cols[c], len(sel))
 	}
-}
-
-// save appends the rows of both sides.
-func (t *joinTable) save(dst []byte) []byte { return t.side[1].save(t.side[0].save(dst)) }
-
-// load takes in the saved rows of the given key groups.
-func (t *joinTable) load(r *state.Reader, groups state.Range) error {
-	return t.loadRows(r, groups, func(side int, b *batch.Batch, sel batch.Sel) {
-		t.add(side, b, sel, func(*batch.Batch, *batch.ValueError) {})
-	})
-}
-
-// loadRows reads the saved rows of both sides and adds those of the key groups.
-func (p *joinPlan) loadRows(r *state.Reader, groups state.Range, add func(side int, b *batch.Batch, sel batch.Sel)) error {
-	for side := range 2 {
-		b, err := readRows(r, p.in[side])
-		if err != nil {
-			return err
-		}
-		keys := colsAt(b, p.op.ExchangeKeys(side), nil)
-		sel := batch.Sel{}
-		for row := range b.Len {
-			hash := uint64(0)
-			if len(keys) > 0 {
-				hash, p.buf = batch.HashKey(p.buf, keys, row)
-			}
-			if groups.Has(hash) {
-				sel = append(sel, int32(row))
-			}
-		}
-		add(side, b, sel)
-	}
-	return nil
 }

@@ -265,3 +265,36 @@ func (t *joinTable) close(ctx *expr.Context, out *Results) error {
 	m := &matching{joinTable: t, ctx: ctx, res: out}
 	return m.run()
 }
+
+// save appends the rows of both sides.
+func (t *joinTable) save(dst []byte) []byte { return t.side[1].save(t.side[0].save(dst)) }
+
+// load takes in the saved rows of the given key groups.
+func (t *joinTable) load(r *state.Reader, groups state.Range) error {
+	return t.loadRows(r, groups, func(side int, b *batch.Batch, sel batch.Sel) {
+		t.add(side, b, sel, func(*batch.Batch, *batch.ValueError) {})
+	})
+}
+
+// loadRows reads the saved rows of both sides and adds those of the key groups.
+func (p *joinPlan) loadRows(r *state.Reader, groups state.Range, add func(side int, b *batch.Batch, sel batch.Sel)) error {
+	for side := range 2 {
+		b, err := readRows(r, p.in[side])
+		if err != nil {
+			return err
+		}
+		keys := colsAt(b, p.op.ExchangeKeys(side), nil)
+		sel := batch.Sel{}
+		for row := range b.Len {
+			hash := uint64(0)
+			if len(keys) > 0 {
+				hash, p.buf = batch.HashKey(p.buf, keys, row)
+			}
+			if groups.Has(hash) {
+				sel = append(sel, int32(row))
+			}
+		}
+		add(side, b, sel)
+	}
+	return nil
+}

@@ -23,6 +23,7 @@ type StreamJoin struct {
 	// says is of SEMI, ANTI and MARK joins, groups of null-aware ones; nil else.
 	says   *leftSays
 	groups *rightGroups
+	disk   groupDisk
 	// fresh are rows of the other side that the pairs at hand match first, or last.
 	fresh      batch.Sel
 	kinds      []batch.Kind
@@ -69,6 +70,11 @@ func (j *StreamJoin) keepsLoose(side int) bool {
 
 // Fold implements Keyed.
 func (j *StreamJoin) Fold(ctx *expr.Context, in *KeyedRows, out *Results) error {
+	if len(j.disk.runs) > 0 {
+		if err := j.fetch(in); err != nil {
+			return err
+		}
+	}
 	come, back := in.Sel, batch.Sel(nil)
 	if in.Batch.Kinds != nil {
 		come, back = j.net(in)
@@ -288,12 +294,16 @@ func (j *StreamJoin) remove(side int, b *batch.Batch, sel batch.Sel) []stored {
 
 // Age implements Aging.
 func (j *StreamJoin) Age(now int64) int {
-	n := 0
+	n := j.disk.expired
+	j.disk.expired = 0
 	for i := range j.side {
 		s := &j.side[i]
 		s.ages.now = now
 		for row := s.ages.expired(); row >= 0; row = s.ages.expired() {
 			s.unlink(row)
+			if j.says != nil && i == 1 && s.slot[row] >= 0 {
+				j.says.look(s, s.slot[row])
+			}
 			if j.groups != nil {
 				j.groups.forget(i, row, s)
 			}
@@ -313,6 +323,9 @@ func (j *StreamJoin) compact() error {
 	if gone <= 1024 || gone <= all/2 {
 		return nil
 	}
+	if j.groups == nil {
+		return j.rebuild(j.keysByHash())
+	}
 	payload := j.Save()
 	j.reset()
 	return j.Load(payload, state.Range{From: 0, To: state.Groups})
@@ -329,7 +342,7 @@ func (j *StreamJoin) Fingerprint() uint64 { return j.plan.fingerprint() }
 
 // Bytes implements Keyed.
 func (j *StreamJoin) Bytes() int64 {
-	n := j.keys.Bytes() + j.groups.bytes()
+	n := j.keys.Bytes() + j.groups.bytes() + j.disk.bytes()
 	for i := range j.side {
 		n += j.side[i].bytes()
 	}

@@ -1,9 +1,6 @@
 package operator
 
 import (
-	"encoding/binary"
-	"math"
-
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/state"
 )
@@ -108,17 +105,9 @@ func (j *StreamJoin) Save() []byte {
 	for i := range j.side {
 		s := &j.side[i]
 		live := s.live()
-		kept := newRowStore(s.schema)
-		kept.add(&s.rows, live)
-		dst = kept.save(dst)
+		dst = s.saveSel(dst, live)
 		for _, row := range live {
-			dst = binary.AppendUvarint(dst, uint64(max(s.matches[row], 0)))
-			if s.counted {
-				dst = binary.AppendUvarint(dst, uint64(s.many[row]))
-			}
-			if j.says != nil && i == 0 {
-				dst = j.says.save(dst, row)
-			}
+			dst = j.saveRow(dst, i, row)
 		}
 		dst = s.ages.save(dst, live)
 	}
@@ -128,9 +117,15 @@ func (j *StreamJoin) Save() []byte {
 // Load implements Keyed.
 func (j *StreamJoin) Load(payload []byte, groups state.Range) error {
 	r := state.NewReader(payload)
-	for side := range j.side {
-		if err := j.loadSide(r, side, groups); err != nil {
+	if state.NewReader(payload).Uvarint() == streamParts {
+		if err := j.loadParts(r, groups); err != nil {
 			return err
+		}
+	} else {
+		for side := range j.side {
+			if err := j.loadSide(r, side, groups); err != nil {
+				return err
+			}
 		}
 	}
 	if r.Rest() > 0 {
@@ -142,6 +137,9 @@ func (j *StreamJoin) Load(payload []byte, groups state.Range) error {
 	if j.groups != nil {
 		j.groups.told()
 	}
+	if r.Err() == nil && j.plan.disk.over(j.Bytes()) {
+		return j.Spill()
+	}
 	return r.Err()
 }
 
@@ -151,21 +149,10 @@ func (j *StreamJoin) loadSide(r *state.Reader, side int, groups state.Range) err
 	if err != nil {
 		return err
 	}
-	matches, many, said := make([]int32, b.Len), make([]int32, b.Len), make([]saidOf, b.Len)
-	for row := range b.Len {
-		n := r.Uvarint()
-		if n > math.MaxInt32 {
-			return state.ErrCorrupt
-		}
-		matches[row] = int32(n)
-		if s.counted {
-			if n = r.Uvarint(); n == 0 || n > math.MaxInt32 {
-				return state.ErrCorrupt
-			}
-			many[row] = int32(n)
-		}
-		if j.says != nil && side == 0 {
-			said[row] = readSaid(r)
+	kept := make([]keptRow, b.Len)
+	for row := range kept {
+		if kept[row], err = j.readRow(r, side); err != nil {
+			return err
 		}
 	}
 	at := s.ages.read(r, b.Len)
@@ -186,15 +173,16 @@ func (j *StreamJoin) loadSide(r *state.Reader, side int, groups state.Range) err
 	var ids []int32
 	var times []int64
 	for _, x := range j.add(side, b, sel, nil) {
-		s.matches[x.row] = matches[x.from]
+		k := &kept[x.from]
+		s.matches[x.row] = k.matches
 		if s.counted {
 			if j.groups != nil {
-				j.groups.change(x.row, many[x.from]-1)
+				j.groups.change(x.row, k.many-1)
 			}
-			s.many[x.row] = many[x.from]
+			s.many[x.row] = k.many
 		}
 		if j.says != nil && side == 0 {
-			j.says.set(x.row, said[x.from])
+			j.says.set(x.row, k.said)
 		}
 		s.ages.drop(x.row)
 		ids, times = append(ids, x.row), append(times, at[x.from])
