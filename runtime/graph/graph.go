@@ -89,6 +89,9 @@ type Unnest struct {
 	Outer bool
 	// Ordinality appends a BIGINT column counting from 1.
 	Ordinality bool
+	// Condition, over the output's columns, says which elements count; nil: all. It is
+	// of Outer alone, where a row of which none does keeps NULLs.
+	Condition expr.Expr
 }
 
 // Union is UNION ALL; inputs have equal schemas.

@@ -72,7 +72,7 @@ func Exprs(op Op) []expr.Expr {
 	case *Filter:
 		some(op.Predicate)
 	case *Unnest:
-		some(op.Value)
+		some(op.Value, op.Condition)
 	case *Lookup:
 		some(op.Condition)
 		for _, k := range op.Keys {

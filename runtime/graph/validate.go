@@ -131,6 +131,14 @@ func (v *validator) op(id NodeID) error {
 		if k := op.Value.Type().Kind; k != types.Array && k != types.Map {
 			return v.fault("%s is %s, neither ARRAY nor MAP", op.Value, op.Value.Type())
 		}
+		if op.Condition != nil {
+			if op.Condition.Type().Kind != types.Boolean || !op.Outer {
+				return v.fault("condition %s of an UNNEST", op.Condition)
+			}
+			if err := v.exprs(v.n.Schema, op.Condition); err != nil {
+				return err
+			}
+		}
 		return v.exprs(v.input(0).Schema, op.Value)
 	case *Lookup:
 		return v.lookup(id, op)

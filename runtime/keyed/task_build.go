@@ -47,7 +47,7 @@ func (t *task) add(id graph.NodeID) error {
 	case *graph.Filter:
 		p, err = operator.NewFilter(op.Predicate, in)
 	case *graph.Unnest:
-		p, err = operator.NewUnnest(op.Value, op.Outer, op.Ordinality, in, n.Schema)
+		p, err = operator.NewUnnest(op, in, n.Schema)
 	case *graph.WindowAssign:
 		p, err = operator.NewWindowAssign(op.Window, op.Time, in, n.Schema)
 	case *graph.WindowAggregate:

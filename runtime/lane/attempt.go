@@ -266,6 +266,9 @@ func describe(h hash.Hash, n *graph.Node) {
 		fmt.Fprintln(h, op.Predicate)
 	case *graph.Unnest:
 		fmt.Fprintln(h, op.Value, op.Outer, op.Ordinality)
+		if op.Condition != nil {
+			fmt.Fprintln(h, op.Condition)
+		}
 	case *graph.Lookup:
 		fmt.Fprintln(h, op.Table.Name, op.Columns, op.Outer, op.Condition)
 		for _, k := range op.Keys {

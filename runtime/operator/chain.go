@@ -82,7 +82,7 @@ func compile(job *graph.Job, n *graph.Node, open connector.Lookup) (Operator, er
 	case *graph.Filter:
 		return NewFilter(op.Predicate, in)
 	case *graph.Unnest:
-		return NewUnnest(op.Value, op.Outer, op.Ordinality, in, n.Schema)
+		return NewUnnest(op, in, n.Schema)
 	case *graph.Lookup:
 		return NewLookup(op, open, in, n.Schema)
 	case *graph.WindowAssign:

@@ -87,7 +87,7 @@ func TestUnnest(t *testing.T) {
 		{false, []string{"0:0,[7, 8],7,1", "0:0,[7, 8],8,2", "4:4,[9],9,1"}, []int32{1, 2}},
 		{true, []string{"0:0,[7, 8],7,1", "0:0,[7, 8],8,2", "1:1,[],NULL,NULL", "2:2,NULL,NULL,NULL", "4:4,[9],9,1"}, nil},
 	} {
-		u, err := NewUnnest(col(in.Schema, 1), c.outer, true, in.Schema, out)
+		u, err := NewUnnest(&graph.Unnest{Value: col(in.Schema, 1), Outer: c.outer, Ordinality: true}, in.Schema, out)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestUnnestSpreadsRowsAndMaps(t *testing.T) {
 		c.Children[1].SetInt64(i, 6)
 	}
 	v.EndList()
-	u, err := NewUnnest(col(s, 0), false, false, s, schemaOf(s.Fields[0], rowType.Fields[0], rowType.Fields[1]))
+	u, err := NewUnnest(&graph.Unnest{Value: col(s, 0)}, s, schemaOf(s.Fields[0], rowType.Fields[0], rowType.Fields[1]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,10 +140,10 @@ func TestUnnestSpreadsRowsAndMaps(t *testing.T) {
 	}
 
 	m := schemaOf(field("m", types.NewMap(types.NewBigInt(), types.NewString())))
-	if _, err := NewUnnest(col(m, 0), false, false, m, schemaOf(m.Fields[0], field("key", types.NewBigInt()), field("value", types.NewString()))); err != nil {
+	if _, err := NewUnnest(&graph.Unnest{Value: col(m, 0)}, m, schemaOf(m.Fields[0], field("key", types.NewBigInt()), field("value", types.NewString()))); err != nil {
 		t.Errorf("map: %v", err)
 	}
-	if _, err := NewUnnest(col(m, 0), false, false, m, m); err == nil {
+	if _, err := NewUnnest(&graph.Unnest{Value: col(m, 0)}, m, m); err == nil {
 		t.Error("a map without columns for key and value is taken")
 	}
 }

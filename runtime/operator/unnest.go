@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/expr"
+	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/types"
 )
 
@@ -16,6 +17,13 @@ type Unnest struct {
 	schema            *batch.Schema
 	inputs            int
 
+	// filter is the condition of a LEFT JOIN, nil without.
+	filter  *expr.Filter
+	pass    batch.Sel
+	faulty  []batch.ValueError
+	parents batch.Sel // the input rows whose value is no error
+	all     []unnested
+
 	value  []batch.Vec
 	batch  batch.Batch
 	kinds  []batch.Kind
@@ -25,20 +33,25 @@ type Unnest struct {
 	origin []int32
 }
 
-// NewUnnest compiles the value over the columns of in.
-func NewUnnest(value expr.Expr, outer, ordinality bool, in, out *batch.Schema) (*Unnest, error) {
-	prog, err := expr.Compile([]expr.Expr{value}, in, expr.Options{})
+// NewUnnest compiles the value over the columns of in, and the condition over out's.
+func NewUnnest(op *graph.Unnest, in, out *batch.Schema) (*Unnest, error) {
+	prog, err := expr.Compile([]expr.Expr{op.Value}, in, expr.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("compiling an UNNEST: %w", err)
 	}
-	u := &Unnest{prog: prog, outer: outer, ordinality: ordinality, schema: out, inputs: len(in.Fields),
+	u := &Unnest{prog: prog, outer: op.Outer, ordinality: op.Ordinality, schema: out, inputs: len(in.Fields),
 		value: make([]batch.Vec, 1)}
-	want := len(in.Fields) + elementColumns(value.Type())
-	if ordinality {
+	want := len(in.Fields) + elementColumns(op.Value.Type())
+	if op.Ordinality {
 		want++
 	}
 	if len(out.Fields) != want {
-		return nil, fmt.Errorf("UNNEST of %s gives %d columns, not %d", value.Type(), want, len(out.Fields))
+		return nil, fmt.Errorf("UNNEST of %s gives %d columns, not %d", op.Value.Type(), want, len(out.Fields))
+	}
+	if op.Condition != nil {
+		if u.filter, err = expr.CompileFilter(op.Condition, out, expr.Options{}); err != nil {
+			return nil, fmt.Errorf("compiling the condition of an UNNEST: %w", err)
+		}
 	}
 	return u, nil
 }
@@ -59,6 +72,10 @@ func (u *Unnest) Eval(ctx *expr.Context, in *Rows, out *Rows) {
 	u.prog.Eval(ctx, in.Batch, in.Sel, u.value)
 	u.expand(ctx, in, out)
 	u.gather(in)
+	if u.filter != nil {
+		u.choose(ctx, in, out)
+		u.gather(in)
+	}
 	out.Batch, out.Sel, out.Origin = &u.batch, nil, u.origin
 }
 
@@ -66,6 +83,7 @@ func (u *Unnest) Eval(ctx *expr.Context, in *Rows, out *Rows) {
 func (u *Unnest) expand(ctx *expr.Context, in *Rows, out *Rows) {
 	v := &u.value[0]
 	u.parent, u.elem, u.ord, u.origin = u.parent[:0], u.elem[:0], u.ord[:0], u.origin[:0]
+	u.parents = u.parents[:0]
 	if u.parent == nil {
 		u.parent = batch.Sel{}
 	}
@@ -82,6 +100,7 @@ func (u *Unnest) expand(ctx *expr.Context, in *Rows, out *Rows) {
 				continue
 			}
 		}
+		u.parents = append(u.parents, row)
 		from, to := 0, 0
 		if !v.IsNull(int(row)) {
 			from, to = v.Range(int(row))
@@ -90,7 +109,7 @@ func (u *Unnest) expand(ctx *expr.Context, in *Rows, out *Rows) {
 			add(row, int32(i), int64(i-from+1))
 		}
 		switch {
-		case to > from:
+		case to > from || u.filter != nil:
 		case u.outer:
 			add(row, -1, 0)
 		default:
@@ -99,6 +118,48 @@ func (u *Unnest) expand(ctx *expr.Context, in *Rows, out *Rows) {
 			}
 		}
 	}
+}
+
+// choose keeps the elements for which the condition is TRUE, and gives the rows of
+// which none is left NULLs. Where it is an error the row fails: it is not known which
+// elements it has.
+func (u *Unnest) choose(ctx *expr.Context, in, out *Rows) {
+	u.pass, u.faulty = u.filter.Eval(ctx, &u.batch, nil, u.pass[:0], u.faulty[:0])
+	for i := range u.faulty {
+		out.fail(in, &u.faulty[i], u.parent[u.faulty[i].Row])
+	}
+	all := u.all[:0]
+	n, pass, faulty := 0, u.pass, u.faulty
+	for _, row := range u.parents {
+		fine, none := true, true
+		for n < len(u.parent) && u.parent[n] == row {
+			n++
+		}
+		for len(faulty) > 0 && int(faulty[0].Row) < n {
+			fine, faulty = false, faulty[1:]
+		}
+		for len(pass) > 0 && int(pass[0]) < n {
+			if fine {
+				all = append(all, unnested{row, u.elem[pass[0]], u.ord[pass[0]]})
+			}
+			none, pass = false, pass[1:]
+		}
+		if fine && none {
+			all = append(all, unnested{row, -1, 0})
+		}
+	}
+	u.all = all
+	u.parent, u.elem, u.ord, u.origin = u.parent[:0], u.elem[:0], u.ord[:0], u.origin[:0]
+	for _, x := range all {
+		u.parent, u.elem, u.ord = append(u.parent, x.row), append(u.elem, x.elem), append(u.ord, x.ord)
+		u.origin = append(u.origin, in.Source(x.row))
+	}
+}
+
+// unnested is an output row: its input row, and its element (-1: none) with its place.
+type unnested struct {
+	row, elem int32
+	ord       int64
 }
 
 // gather fills the output columns.

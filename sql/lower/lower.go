@@ -232,7 +232,13 @@ func (l *lowerer) node(n plan.Node) (*lowered, error) {
 		if err != nil {
 			return nil, err
 		}
-		return l.add(&graph.Unnest{Value: v, Outer: n.Outer, Ordinality: n.Ordinality}, l.widen(in, n.Cols), "", in.id), nil
+		op, cols := &graph.Unnest{Value: v, Outer: n.Outer, Ordinality: n.Ordinality}, l.widen(in, n.Cols)
+		if n.Condition != nil {
+			if op.Condition, err = remap(n.Condition, &lowered{cols: cols}); err != nil {
+				return nil, err
+			}
+		}
+		return l.add(op, cols, "", in.id), nil
 	case *plan.Lookup:
 		return l.lookup(n, in)
 	case *plan.WindowTable:

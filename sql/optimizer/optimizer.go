@@ -73,6 +73,9 @@ func mapExprs(n plan.Node, f func(expr.Expr) expr.Expr) plan.Node {
 	case *plan.Unnest:
 		c := *n
 		c.Value = f(n.Value)
+		if n.Condition != nil {
+			c.Condition = f(n.Condition)
+		}
 		return &c
 	case *plan.Lookup:
 		c := *n

@@ -41,6 +41,9 @@ func prune(n plan.Node, need idSet) plan.Node {
 	case *plan.Unnest:
 		below := clone(need)
 		below.addExprs(n.Value)
+		if n.Condition != nil {
+			below.addExprs(n.Condition)
+		}
 		c := *n
 		elems := n.Cols[len(n.Input.Columns()):]
 		c.Input = prune(n.Input, below)

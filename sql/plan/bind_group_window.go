@@ -172,6 +172,9 @@ func undivide(n Node, w *Window, used map[int]bool, keys []int) (Node, bool) {
 		note(n.Predicate)
 	case *Unnest:
 		note(n.Value)
+		if n.Condition != nil {
+			note(n.Condition)
+		}
 	default:
 		return nil, false
 	}

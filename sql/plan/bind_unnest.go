@@ -50,6 +50,10 @@ func (b *Binder) joinRows(j *syntax.Join, sc *scope) Node {
 	if cond == nil {
 		return nil
 	}
+	if u := n.(*Unnest); outer {
+		u.Condition = cond
+		return u
+	}
 	return &Filter{Input: n, Predicate: cond}
 }
 
@@ -60,10 +64,7 @@ func (b *Binder) joinsRows(j *syntax.Join, what string) bool {
 		b.notYet(j.Op.Span(), "NATURAL or USING with "+what)
 	case j.Kind == syntax.RightJoin || j.Kind == syntax.FullJoin:
 		b.errorf(diag.CodeBadArgument, j.Op.Span(), "%s with %s has no meaning: its rows are made of each row on the left", joinName(j), what).
-			WithHelp("CROSS JOIN, and LEFT JOIN ... ON TRUE, do")
-	case j.Kind == syntax.LeftJoin && !alwaysTrue(j.On):
-		b.notYet(j.On.Span(), "LEFT JOIN with "+what+" and a condition other than TRUE").
-			WithHelp("JOIN takes a condition; LEFT JOIN ... ON TRUE gives NULLs where there is no row at all")
+			WithHelp("CROSS JOIN, and JOIN and LEFT JOIN ... ON, do")
 	default:
 		return true
 	}

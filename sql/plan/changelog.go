@@ -182,6 +182,9 @@ func changingValues(n Node) fn.Determinism {
 		}
 	case *Unnest:
 		d = expr.DeterminismOf(n.Value)
+		if n.Condition != nil {
+			d = max(d, expr.DeterminismOf(n.Condition))
+		}
 	case *Filter, *Union, *WindowTable:
 	default:
 		return d

@@ -63,6 +63,9 @@ func describe(n Node) (kind string, details []string) {
 		if n.Ordinality {
 			d = append(d, "ordinality")
 		}
+		if n.Condition != nil {
+			d = append(d, "condition="+n.Condition.String())
+		}
 		return "Unnest", append(d, "adds=["+columnNames(n.Cols[len(n.Input.Columns()):])+"]")
 	case *Union:
 		return "Union", []string{strconv.Itoa(len(n.In)) + " inputs", "columns=[" + columnNames(n.Cols) + "]"}

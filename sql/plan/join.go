@@ -185,6 +185,9 @@ func Exprs(n Node) []expr.Expr {
 	case *Filter:
 		return []expr.Expr{n.Predicate}
 	case *Unnest:
+		if n.Condition != nil {
+			return []expr.Expr{n.Value, n.Condition}
+		}
 		return []expr.Expr{n.Value}
 	case *Values:
 		var out []expr.Expr

@@ -54,7 +54,9 @@ type Unnest struct {
 	Value      expr.Expr
 	Outer      bool
 	Ordinality bool
-	Cols       []Column
+	// Condition is that of a LEFT JOIN, over Cols; nil: TRUE.
+	Condition expr.Expr
+	Cols      []Column
 }
 
 // Union is UNION ALL; inputs give the same number and types of columns.
