@@ -38,7 +38,7 @@ torture: build ## the long runs: hundreds of kills, every bit flipped, thousands
 	MILLRACE_TORTURE=1 $(GO) test -timeout 0 -count=1 -v -run 'Torture|Kill|Flip|Flood' ./...
 	MILLRACE_TORTURE=1 $(GO) test -timeout 0 -count=1 -v -tags services -run '^TestKilledJobIntoPairs$$' ./cmd/internal/e2e
 	MILLRACE_TORTURE=1 ./.ci/services -timeout=0 -v -run='^TestAgreesWithDuckDB$$' ./sql/difftest
-	$(GO) test -run '^$$' -fuzz '^FuzzRequest$$' -fuzztime $(LONGFUZZ) ./storage/kafkaproto
+	./.ci/fuzz $(LONGFUZZ)
 
 oracle: ## ask the real Flink (needs a JDK 17 and Maven) and store its answers beside the SQL tests
 	MILLRACE_ORACLE_RENEW=1 $(GO) test -count=1 -timeout 30m -v -tags services -p 1 -run TestStoredAnswersAreFlinks ./sql/flinktest/ ./examples/nexmark/
