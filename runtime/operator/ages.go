@@ -125,6 +125,11 @@ func (a *ages) renumber(to []int32) {
 			out.append(to[id], a.at[id])
 		}
 	}
+	for _, e := range a.late {
+		if a.holds(e) && to[e.key] >= 0 {
+			out.hold(to[e.key], e.end)
+		}
+	}
 	*a = out
 }
 
@@ -134,6 +139,12 @@ func (a *ages) hold(id int32, at int64) {
 		a.drop(id)
 		a.room(id)
 		a.at[id], a.prev[id] = at, held
+		if len(a.late) > 2*len(a.at)+1024 {
+			a.late = slices.DeleteFunc(a.late, func(e sessionEnd) bool { return !a.holds(e) })
+			// What is in order is a heap.
+			slices.SortFunc(a.late, func(x, y sessionEnd) int { return cmp.Or(cmp.Compare(x.end, y.end), cmp.Compare(x.key, y.key)) })
+			a.late = slices.Compact(a.late)
+		}
 		a.late.push(sessionEnd{end: at, key: id})
 	}
 }

@@ -37,6 +37,7 @@ type FirstRow struct {
 	// key is forgotten.
 	ages ages
 	lost int
+	disk groupDisk // of keys whose row has been given
 }
 
 // What first says of keys without a row.
@@ -52,12 +53,16 @@ func NewFirstRow(op *graph.FirstRow, in, out *batch.Schema) (*FirstRow, error) {
 	}
 	f := &FirstRow{op: op, in: in, out: out, units: in.Fields[op.Time].Type.UnitsPerSecond() / 1000, types: typesAt(in, op.Keys),
 		order: newRowOrder([]graph.SortKey{{Column: op.Time}}), fired: batch.NoWatermark, ages: newAges(op.TTL)}
-	f.keys, f.rows = state.NewKeys(f.types), newKeptRows(in)
+	f.keys, f.rows, f.disk = state.NewKeys(f.types), newKeptRows(in), newGroupDisk(f, f.types)
 	return f, nil
 }
 
 func (f *FirstRow) find(cols []*batch.Vec, hashes []uint64, sel batch.Sel, slots []int32) {
 	f.keys.Find(cols, hashes, sel, slots)
+	f.resize()
+}
+
+func (f *FirstRow) resize() {
 	for len(f.first) < f.keys.Len() {
 		f.first = append(f.first, noRow)
 	}
@@ -73,6 +78,9 @@ func (f *FirstRow) Fold(_ *expr.Context, in *KeyedRows, out *Results) error {
 	f.order.start(in)
 	f.cols = colsAt(in.Batch, f.op.Keys, f.cols)
 	f.slots = slices.Grow(f.slots[:0], in.Batch.Len)[:in.Batch.Len]
+	if err := f.disk.fetchGroups(f.cols, in.Hashes, f.good); err != nil {
+		return err
+	}
 	f.find(f.cols, in.Hashes, f.good, f.slots)
 	for _, row := range f.good {
 		slot := f.slots[row]
@@ -149,14 +157,20 @@ func (f *FirstRow) kept() (sel batch.Sel, slots []int32) {
 // Age implements Aging.
 func (f *FirstRow) Age(now int64) int {
 	f.ages.now = now
+	n := f.disk.expired + f.expire()
+	f.disk.expired = 0
+	if f.lost > 1024 && f.lost > f.keys.Len()/2 {
+		f.tidy()
+	}
+	return n
+}
+
+// expire forgets keys that are out of time. Where one is on disk it is as old.
+func (f *FirstRow) expire() int {
 	n := 0
 	for slot := f.ages.expired(); slot >= 0; slot = f.ages.expired() {
-		f.keys.Delete(slot)
-		f.first[slot] = noRow
+		f.dropGroup(slot)
 		n++
-	}
-	if f.lost += n; f.lost > 1024 && f.lost > f.keys.Len()/2 {
-		f.tidy()
 	}
 	return n
 }
@@ -172,7 +186,7 @@ func (f *FirstRow) tidy() {
 			live = append(live, slot)
 		}
 	}
-	f.keys, f.first, f.lost = f.keys.Take(live), f.first[:len(live)], 0
+	f.keys, f.first, f.lost, f.disk.hot = f.keys.Take(live), f.first[:len(live)], 0, nil
 	f.ends.renumber(to)
 	f.ages.renumber(to)
 }
@@ -188,30 +202,27 @@ func (f *FirstRow) compact() {
 // Save implements Keyed: the watermark, the keys whose row has been given, then the
 // rows that wait, and with a time to live the ages of those keys.
 func (f *FirstRow) Save() []byte {
-	dst := binary.AppendVarint(nil, f.fired)
 	given := batch.Sel{}
-	var hashes []uint64
 	for slot, row := range f.first {
 		if row == rowGiven {
-			given, hashes = append(given, int32(slot)), append(hashes, f.keys.Hash(slot))
+			given = append(given, int32(slot))
 		}
 	}
-	dst = state.AppendHashes(dst, hashes)
-	cols := f.keys.Columns()
-	for i := range cols {
-		var v batch.Vec
-		v.Take(&cols[i], given)
-		dst = state.AppendVec(dst, &v)
-	}
-	sel, _ := f.kept()
-	dst = f.rows.save(dst, sel)
+	dst := f.save(given)
 	if f.ages.on() {
 		dst = f.ages.save(dst, given)
 	}
 	return dst
 }
 
-// Load implements Keyed.
+// save begins a saved state with some of the keys whose row has been given.
+func (f *FirstRow) save(given batch.Sel) []byte {
+	dst := appendKeys(binary.AppendVarint(nil, f.fired), f.keys, given)
+	sel, _ := f.kept()
+	return f.rows.save(dst, sel)
+}
+
+// Load implements Keyed. Behind the ages may be parts of SaveTo.
 func (f *FirstRow) Load(payload []byte, groups state.Range) error {
 	r := state.NewReader(payload)
 	fired := r.Varint()
@@ -245,7 +256,7 @@ func (f *FirstRow) Load(payload []byte, groups state.Range) error {
 	if r.Rest() > 0 {
 		at = f.ages.read(r, len(hashes))
 	}
-	if r.Err() != nil || r.Rest() > 0 {
+	if r.Err() != nil {
 		return state.ErrCorrupt
 	}
 	var ids []int32
@@ -261,7 +272,7 @@ func (f *FirstRow) Load(payload []byte, groups state.Range) error {
 		f.ends.push(sessionEnd{f.time(row), slots[row]})
 	}
 	f.fired = max(f.fired, fired)
-	return nil
+	return f.disk.loadParts(r, groups)
 }
 
 // Kind implements Keyed.
@@ -278,5 +289,5 @@ func (f *FirstRow) Fingerprint() uint64 {
 
 // Bytes implements Keyed.
 func (f *FirstRow) Bytes() int64 {
-	return f.keys.Bytes() + f.rows.bytes() + f.ages.bytes() + int64(4*cap(f.first)+16*cap(f.ends))
+	return f.keys.Bytes() + f.rows.bytes() + f.ages.bytes() + int64(4*cap(f.first)+16*cap(f.ends)) + f.disk.bytes()
 }

@@ -41,6 +41,8 @@ type GroupAggregate struct {
 	come   batch.Sel
 	back   batch.Sel
 	out    batch.Batch
+	// to and own say which accumulator each one of a part is, see loadPart.
+	to, own []int
 }
 
 // NewGroupAggregate makes a subtask over the columns of in.
@@ -57,7 +59,7 @@ func NewGroupAggregate(op *graph.GroupAggregate, in, out *batch.Schema, subtask 
 	}
 	g := &GroupAggregate{op: op, schema: out, aggs: aggs, keyTypes: typesAt(in, op.Keys), global: len(op.Keys) == 0 && subtask == 0, ages: newAges(op.TTL)}
 	g.spiller.fresh = func() *aggTable { return newAggTable(g.keyTypes, aggs.accumulators(nil), 0) }
-	g.table = g.spiller.fresh()
+	g.table, g.disk = g.spiller.fresh(), newGroupDisk(g, g.keyTypes)
 	return g, nil
 }
 
@@ -66,10 +68,8 @@ func (g *GroupAggregate) Fold(ctx *expr.Context, in *KeyedRows, out *Results) er
 	sel := g.aggs.eval(ctx, in, out)
 	g.cols = colsAt(in.Batch, g.op.Keys, g.cols)
 	g.slots = slices.Grow(g.slots[:0], in.Batch.Len)[:in.Batch.Len]
-	if len(g.disk.runs) > 0 {
-		if err := g.fetch(in.Hashes, sel); err != nil {
-			return err
-		}
+	if err := g.disk.fetchGroups(g.cols, in.Hashes, sel); err != nil {
+		return err
 	}
 	old := g.table.keys.Len()
 	if !g.op.Updates {
@@ -152,11 +152,11 @@ func (g *GroupAggregate) vanished(slot int32) bool {
 // forget lets a group go that has no rows left.
 func (g *GroupAggregate) forget(slot int32) {
 	g.disk.forget(g.table.keys, slot)
-	g.drop(slot)
+	g.dropGroup(slot)
 }
 
-// drop leaves a slot without a group.
-func (g *GroupAggregate) drop(slot int32) {
+// dropGroup leaves a slot without a group.
+func (g *GroupAggregate) dropGroup(slot int32) {
 	g.table.keys.Delete(slot)
 	for _, a := range g.table.accs {
 		a.Clear(int(slot))
@@ -171,13 +171,20 @@ func (g *GroupAggregate) drop(slot int32) {
 // Age implements Aging.
 func (g *GroupAggregate) Age(now int64) int {
 	g.ages.now = now
-	n := g.disk.expired
+	n := g.disk.expired + g.expire()
 	g.disk.expired = 0
+	g.compact()
+	return n
+}
+
+// expire lets groups go that are out of time. Where one is on disk it is as old, or
+// older.
+func (g *GroupAggregate) expire() int {
+	n := 0
 	for slot := g.ages.expired(); slot >= 0; slot = g.ages.expired() {
-		g.drop(slot) // where it is on disk it is as old, or older
+		g.dropGroup(slot)
 		n++
 	}
-	g.compact()
 	return n
 }
 

@@ -1,6 +1,8 @@
 package operator
 
 import (
+	"encoding/binary"
+	"math"
 	"slices"
 
 	"github.com/millrace/millrace/runtime/batch"
@@ -9,11 +11,38 @@ import (
 	"github.com/millrace/millrace/runtime/types"
 )
 
-// groupDisk is the groups of a GroupAggregate that are on disk, in runs. What is in
-// memory is what a group is; else what the newest run says that has its key. A group
-// that rows come for is fetched first, so that its run has an old copy of it then.
+// grouped is an operator whose groups, what it keeps of a key each, a groupDisk moves.
+type grouped interface {
+	Bytes() int64
+	// groupKeys are the keys of the groups in memory. What is there of a key is what its
+	// group is, also if that is nothing.
+	groupKeys() *state.Keys
+	groupAges() *ages
+	// groupSlots are the groups that can be moved, by hash.
+	groupSlots() []int32
+	// savePart appends groups, and keys that have none (saveGone). loadPart reads what
+	// is wanted of a savePart of an instant, in place of what is in memory; is is asked
+	// once for each key.
+	savePart(dst []byte, slots, gone []int32) []byte
+	loadPart(r *state.Reader, is wanted, now int64) error
+	// dropGroup leaves a slot without a group; leave does so where they are on disk now.
+	dropGroup(slot int32)
+	leave(slots []int32)
+	// expire drops what is out of time, and gives its number.
+	expire() int
+	// part is one like it without groups, whose disk is that which it gives, too.
+	part() (grouped, *groupDisk)
+}
+
+// groupDisk is the groups of an operator that are on disk, in runs. What is in memory is
+// what a group is; else what the newest run says that has its key. A group that rows
+// come for is fetched first, so that its run has an old copy of it then.
 type groupDisk struct {
-	runs []groupRun // the oldest first
+	of     grouped
+	types  []types.Type // of keys
+	store  *spill.Store
+	budget int64
+	runs   []groupRun // the oldest first
 	// gone are keys that have no group any more, though a run may have one; nil: none.
 	gone *state.Keys
 	// keepsGone: there are, or will be, older runs.
@@ -26,8 +55,9 @@ type groupDisk struct {
 	need  *state.Keys
 	found batch.Bitmap
 	buf   []byte
-	own   []int
 }
+
+func newGroupDisk(of grouped, keys []types.Type) groupDisk { return groupDisk{of: of, types: keys} }
 
 // groupRun is a run with the time at which it was written.
 type groupRun struct {
@@ -36,12 +66,15 @@ type groupRun struct {
 }
 
 const (
-	// fetchKeys is how many groups are in a block: one is read for each that is
-	// looked for.
-	fetchKeys = 32
-	// mergeRuns is from how many runs of about the same length on they become one.
-	mergeRuns = 4
+	// fetchKeys is the most groups of a block, fetchBytes about how long one with fewer
+	// is: one is read for each group that is looked for.
+	fetchKeys  = 32
+	fetchBytes = 4 << 10
 )
+
+func (d *groupDisk) spillTo(s *spill.Store, budget int64) { d.store, d.budget = s, budget }
+
+func (d *groupDisk) spilled() bool { return len(d.runs) > 0 }
 
 func (d *groupDisk) bytes() int64 {
 	n := int64(cap(d.hot) + cap(d.found))
@@ -56,20 +89,14 @@ func (d *groupDisk) bytes() int64 {
 
 // forget notes that the group of a slot is no more.
 func (d *groupDisk) forget(k *state.Keys, slot int32) {
-	if len(d.runs) == 0 {
-		return
+	if d.keepsGone {
+		d.noteGone(columnsRef(k), k.Hash(int(slot)), int(slot))
 	}
-	cols := columnsRef(k)
-	ts := make([]types.Type, len(cols))
-	for i := range cols {
-		ts[i] = cols[i].Type
-	}
-	d.noteGone(ts, cols, k.Hash(int(slot)), int(slot))
 }
 
-func (d *groupDisk) noteGone(ts []types.Type, cols []*batch.Vec, hash uint64, i int) {
+func (d *groupDisk) noteGone(cols []*batch.Vec, hash uint64, i int) {
 	if d.gone == nil {
-		d.gone = state.NewKeys(ts)
+		d.gone = state.NewKeys(d.types)
 	}
 	d.gone.FindOne(cols, hash, i)
 }
@@ -130,210 +157,138 @@ func (d *groupDisk) fetchFrom(r *groupRun, order []int32, read func(r *groupRun,
 	return nil
 }
 
-// fetch brings the groups of rows into memory; g.cols are their keys.
-func (g *GroupAggregate) fetch(hashes []uint64, sel batch.Sel) error {
-	return g.disk.fetch(g.table.keys, g.keyTypes, g.cols, hashes, sel, func(r *groupRun, block int, is wanted) error {
-		slots, err := g.readBlock(r, block, is)
-		if err != nil {
-			return err
-		}
-		for _, slot := range slots {
-			if slot >= 0 && g.ages.on() && g.ages.over(g.ages.at[slot]) {
-				g.forget(slot)
-				g.disk.expired++
-			}
-		}
+// fetchGroups brings the groups of rows, whose keys are cols, into memory.
+func (d *groupDisk) fetchGroups(cols []*batch.Vec, hashes []uint64, sel batch.Sel) error {
+	if len(d.runs) == 0 {
 		return nil
+	}
+	err := d.fetch(d.of.groupKeys(), d.types, cols, hashes, sel, func(r *groupRun, block int, is wanted) error {
+		return d.read(d.of, r, block, is)
 	})
+	if err != nil {
+		return err
+	}
+	d.expired += d.of.expire()
+	return nil
 }
 
-// readBlock loads what is wanted of a block.
-func (g *GroupAggregate) readBlock(r *groupRun, block int, is wanted) ([]int32, error) {
-	d := &g.disk
+// read loads what is wanted of a block into an operator.
+func (d *groupDisk) read(into grouped, r *groupRun, block int, is wanted) error {
 	buf, err := r.Read(block, d.buf)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	d.buf = buf
-	d.own = numbers(len(g.table.accs), d.own)
-	return g.loadBlock(state.NewReader(buf), is, d.own, r.now)
+	return into.loadPart(state.NewReader(buf), is, r.now)
 }
 
 // evict moves groups to disk: those that no rows have come for, if they are the half
 // of all, else all.
-func (g *GroupAggregate) evict() error {
-	d := &g.disk
-	if len(d.runs) == 0 && g.table.keys.Len() == g.gone {
+func (d *groupDisk) evict() error {
+	if d.store == nil {
 		return nil
 	}
-	all := g.present()
+	all := d.of.groupSlots()
 	cold := slices.DeleteFunc(slices.Clone(all), func(slot int32) bool {
 		return int(slot) < 8*len(d.hot) && d.hot.Get(int(slot))
 	})
-	if 2*len(cold) < len(all) || 2*g.Bytes()*int64(len(all)-len(cold)) > g.spiller.budget*int64(len(all)) {
+	if 2*len(cold) < len(all) || 2*d.of.Bytes()*int64(len(all)-len(cold)) > d.budget*int64(len(all)) {
 		cold = all
 	}
-	gone := g.vanishedKeys()
+	gone := d.vanished()
 	if len(cold)+len(gone) == 0 {
 		return nil
 	}
-	if err := g.writeRun(cold, gone); err != nil {
+	if err := d.writeRun(cold, gone); err != nil {
 		return err
 	}
-	if len(cold) == len(all) {
-		g.table, g.rows, g.gone = g.spiller.fresh(), nil, 0
-		now := g.ages.now
-		g.ages = newAges(g.ages.ttl)
-		g.ages.now = now
-	} else {
-		for _, slot := range cold {
-			g.drop(slot)
-		}
-		g.tidy()
-	}
+	d.of.leave(cold)
 	d.gone, d.hot = nil, nil
-	return d.merge(&g.spiller, g.ages.now, g.mergeRange)
+	return d.merge(d.store, d.budget, d.of.groupAges().now, d.mergeRange)
 }
 
-// writeRun writes groups, and keys that have none, as the newest run.
-func (g *GroupAggregate) writeRun(slots, gone []int32) error {
-	w, err := g.spiller.store.NewWriter()
-	if err != nil {
-		return err
+// vanished are the keys that have no group, but may have one on disk: slots of gone, by
+// hash.
+func (d *groupDisk) vanished() []int32 {
+	if d.gone == nil {
+		return nil
 	}
-	run := w.Begin(len(slots) + len(gone))
-	if err := g.writeBlocks(w, slots, gone); err != nil {
-		w.Abort()
-		return err
-	}
-	if err := w.Finish(); err != nil {
-		return err
-	}
-	g.disk.runs = append(g.disk.runs, groupRun{run, g.ages.now})
-	g.disk.keepsGone = true
-	return nil
-}
-
-// writeBlocks writes groups and keys without one, both in order of their hashes.
-func (g *GroupAggregate) writeBlocks(w *spill.Writer, slots, gone []int32) error {
-	d := &g.disk
-	var hashes []uint64
-	for len(slots)+len(gone) > 0 {
-		// The highest hash of the block.
-		high := uint64(0)
-		if n := min(fetchKeys, len(slots)); n > 0 {
-			high = g.table.keys.Hash(int(slots[n-1]))
-		} else {
-			high = d.gone.Hash(int(gone[min(fetchKeys, len(gone))-1]))
-		}
-		mine := upTo(g.table.keys, slots, high)
-		none := []int32{}
-		if d.gone != nil {
-			none = upTo(d.gone, gone, high)
-		}
-		if len(mine)+len(none) > 4*fetchKeys && len(none) > fetchKeys {
-			// Among many keys that are gone there are few groups.
-			high = d.gone.Hash(int(none[fetchKeys-1]))
-			mine, none = upTo(g.table.keys, slots, high), upTo(d.gone, gone, high)
-		}
-		hashes = append(hashes[:0], hashesOf(g.table.keys, mine)...)
-		if len(none) > 0 {
-			hashes = append(hashes, hashesOf(d.gone, none)...)
-			slices.Sort(hashes)
-		}
-		d.buf = g.savePart(d.buf[:0], mine, none)
-		if err := w.Block(d.buf, hashes); err != nil {
-			return err
-		}
-		slots, gone = slots[len(mine):], gone[len(none):]
-	}
-	return nil
-}
-
-// upTo are the first of slots, in order of hashes, whose hash is at most high.
-func upTo(k *state.Keys, slots []int32, high uint64) []int32 {
-	n, _ := slices.BinarySearchFunc(slots, high, func(slot int32, h uint64) int {
-		if k.Hash(int(slot)) <= h {
-			return -1
-		}
-		return 1
+	keys, cols := d.of.groupKeys(), columnsRef(d.gone)
+	return slices.DeleteFunc(byHash(d.gone), func(slot int32) bool {
+		return keys.Slot(cols, d.gone.Hash(int(slot)), int(slot)) >= 0
 	})
-	return slots[:n]
 }
 
-// alike is from which on the newest runs are to become one, where they are as long as
-// the one before them: so there are few, and a group is written a few times; -1: none.
-func (d *groupDisk) alike() int {
-	from, sum := len(d.runs), int64(0)
-	for i := len(d.runs) - 1; i >= 0 && (len(d.runs)-i <= mergeRuns-1 || d.runs[i].Bytes() <= sum); i-- {
-		from, sum = i, sum+d.runs[i].Bytes()
+// saveGone appends keys that have no group: slots of gone.
+func (d *groupDisk) saveGone(dst []byte, gone []int32) []byte {
+	if len(gone) == 0 {
+		return binary.AppendUvarint(dst, 0)
 	}
-	if len(d.runs)-from < mergeRuns {
-		return -1
-	}
-	return from
+	return appendKeys(dst, d.gone, gone)
 }
 
-// merge makes the runs that are alike one: write writes what they say of a range of
-// hashes, older says that there are runs before them. now is the time.
-func (d *groupDisk) merge(s *spiller, now int64, write func(w *spill.Writer, runs []groupRun, x spill.Range, older bool) error) error {
-	from := d.alike()
-	if from < 0 {
-		return nil
+// loadGone reads the keys that have no group any more.
+func (d *groupDisk) loadGone(r *state.Reader, is wanted) error {
+	hashes := r.Hashes()
+	if len(hashes) == 0 {
+		return r.Err()
 	}
-	old := d.runs[from:]
-	runs, keys := make([]*spill.Run, len(old)), 0
-	for i, r := range old {
-		runs[i], keys = r.Run, keys+r.Keys()
+	cols := make([]*batch.Vec, len(d.types))
+	for i := range cols {
+		if cols[i] = r.Vec(d.types[i]); cols[i].Len != len(hashes) {
+			return state.ErrCorrupt
+		}
 	}
-	w, err := s.store.NewWriter()
-	if err != nil {
-		return err
+	for i, h := range hashes {
+		if !is(cols, i, h) {
+			continue
+		}
+		if slot := d.of.groupKeys().Slot(cols, h, i); slot >= 0 {
+			d.of.dropGroup(slot)
+		}
+		if d.keepsGone {
+			d.noteGone(cols, h, i)
+		}
 	}
-	run := w.Begin(keys)
-	for _, x := range spill.Ranges(runs, s.rangeBytes()) {
-		if err := write(w, old, x, from > 0); err != nil {
-			w.Abort()
+	return r.Err()
+}
+
+// saveTo appends the runs, each block after how long ago it was written, and then what
+// is in memory in the same way.
+func (d *groupDisk) saveTo(p *state.Payload) {
+	now := d.of.groupAges().now
+	for _, r := range d.runs {
+		appendRuns(p, binary.AppendUvarint(nil, uint64(max(now-r.now, 0))), []*spill.Run{r.Run})
+	}
+	p.Append(d.of.savePart(binary.AppendUvarint(nil, 0), d.of.groupSlots(), d.vanished()))
+}
+
+// loadParts reads a saveTo up to the end. Later parts replace groups of earlier ones.
+func (d *groupDisk) loadParts(r *state.Reader, groups state.Range) error {
+	own := func(_ []*batch.Vec, _ int, h uint64) bool { return groups.Has(h) }
+	for r.Rest() > 0 {
+		since := r.Uvarint()
+		if since > math.MaxInt64/4 {
+			return state.ErrCorrupt
+		}
+		if err := d.of.loadPart(r, own, d.of.groupAges().now-int64(since)); err != nil {
+			return err
+		}
+		if err := d.evictOver(); err != nil {
 			return err
 		}
 	}
-	if err := w.Finish(); err != nil {
-		return err
+	d.of.groupAges().sort()
+	if r.Err() != nil {
+		return r.Err()
 	}
-	for _, r := range runs {
-		r.Release()
-	}
-	d.runs = d.runs[:from:from]
-	if run.Blocks() == 0 {
-		run.Release()
-		return nil
-	}
-	d.runs = append(d.runs, groupRun{run, now})
-	return nil
+	return d.evictOver()
 }
 
-// mergeRange writes what runs, before which there are older ones, say of a range of
-// hashes. What is in memory is left out: nobody asks for it on disk.
-func (g *GroupAggregate) mergeRange(w *spill.Writer, runs []groupRun, x spill.Range, older bool) error {
-	part := &GroupAggregate{op: g.op, aggs: g.aggs, keyTypes: g.keyTypes, table: g.spiller.fresh(), ages: newAges(g.ages.ttl)}
-	part.ages.now, part.disk.keepsGone = g.ages.now, older
-	is := func(cols []*batch.Vec, i int, h uint64) bool {
-		return x.Has(h) && g.table.keys.Slot(cols, h, i) < 0
+// evictOver moves groups to disk where they take more than the budget.
+func (d *groupDisk) evictOver() error {
+	if d.store == nil || d.of.Bytes() <= d.budget {
+		return nil
 	}
-	for k := range runs {
-		from, to := runs[k].Between(x)
-		for block := from; block < to; block++ {
-			if _, err := part.readBlock(&runs[k], block, is); err != nil {
-				return err
-			}
-		}
-	}
-	if !older {
-		part.ages.sort()
-		for slot := part.ages.expired(); slot >= 0; slot = part.ages.expired() {
-			part.drop(slot)
-			g.disk.expired++
-		}
-	}
-	return part.writeBlocks(w, part.present(), part.vanishedKeys())
+	return d.evict()
 }

@@ -3,7 +3,6 @@ package operator
 import (
 	"encoding/binary"
 	"math"
-	"slices"
 
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/state"
@@ -34,18 +33,19 @@ func (g *GroupAggregate) SpillTo(s *spill.Store, budget int64) {
 	// The one group of an aggregate without keys stays.
 	if len(g.op.Keys) > 0 {
 		g.spiller.SpillTo(s, budget)
+		g.disk.spillTo(s, budget)
 	}
 }
 
 // Spill implements Spilling.
 func (g *GroupAggregate) Spill() error {
 	switch {
-	case g.spiller.store == nil || g.done:
+	case g.done:
 		return nil
 	case g.merges():
 		return g.spiller.spill([]*aggTable{g.table})
 	}
-	return g.evict()
+	return g.disk.evict()
 }
 
 // spillOver spills while state is loaded.
@@ -57,7 +57,7 @@ func (g *GroupAggregate) spillOver() error {
 }
 
 // Spilled implements Spilling.
-func (g *GroupAggregate) Spilled() bool { return len(g.table.runs)+len(g.disk.runs) > 0 }
+func (g *GroupAggregate) Spilled() bool { return len(g.table.runs) > 0 || g.disk.spilled() }
 
 // saveHead begins a saved state.
 func (g *GroupAggregate) saveHead(flags byte) []byte {
@@ -69,31 +69,44 @@ func (g *GroupAggregate) saveHead(flags byte) []byte {
 
 // SaveTo implements Spilling.
 func (g *GroupAggregate) SaveTo(p *state.Payload) error {
-	if len(g.disk.runs) == 0 {
-		p.Append(g.saveHead(groupMerged))
-		g.table.saveParts(p, nil)
+	if g.disk.spilled() {
+		p.Append(g.saveHead(groupReplaced))
+		g.disk.saveTo(p)
 		return nil
 	}
-	p.Append(g.saveHead(groupReplaced))
-	for _, r := range g.disk.runs {
-		// How long ago the run was written.
-		appendRuns(p, binary.AppendUvarint(nil, uint64(max(g.ages.now-r.now, 0))), []*spill.Run{r.Run})
-	}
-	live, gone := g.present(), g.vanishedKeys()
-	p.Append(g.savePart(binary.AppendUvarint(nil, 0), live, gone))
+	p.Append(g.saveHead(groupMerged))
+	g.table.saveParts(p, nil)
 	return nil
 }
 
-// loadParts reads what SaveTo has written behind the head.
+// loadParts reads what SaveTo has written behind the head. State of the other form stays
+// in memory until all of it is there.
 func (g *GroupAggregate) loadParts(r *state.Reader, groups state.Range, to []int, flags byte) error {
-	own := func(_ []*batch.Vec, _ int, h uint64) bool { return groups.Has(h) }
-	replaced := flags&groupReplaced != 0
-	for r.Rest() > 0 {
-		if err := g.loadOne(r, own, to, replaced); err != nil {
+	if flags&groupReplaced != 0 {
+		g.to = to
+		store := g.disk.store
+		if g.merges() {
+			g.disk.store = nil
+		}
+		err := g.disk.loadParts(r, groups)
+		g.disk.store, g.to = store, nil
+		if err != nil {
 			return err
 		}
-		// State of the other form stays in memory until all of it is there.
-		if replaced != g.merges() {
+		return g.spillOver()
+	}
+	own := func(_ []*batch.Vec, _ int, h uint64) bool { return groups.Has(h) }
+	for r.Rest() > 0 {
+		slots, err := g.table.loadWhere(r, g.keyTypes, own, to, nil)
+		if err != nil {
+			return err
+		}
+		for _, slot := range slots {
+			if slot >= 0 {
+				g.ages.hold(slot, g.ages.now)
+			}
+		}
+		if g.merges() {
 			if err := g.spillOver(); err != nil {
 				return err
 			}
@@ -106,39 +119,29 @@ func (g *GroupAggregate) loadParts(r *state.Reader, groups state.Range, to []int
 	return g.spillOver()
 }
 
-// loadOne reads one table or part of loadParts.
-func (g *GroupAggregate) loadOne(r *state.Reader, own wanted, to []int, replaced bool) error {
-	if replaced {
-		since := r.Uvarint()
-		if since > math.MaxInt64/4 {
-			return state.ErrCorrupt
-		}
-		_, err := g.loadBlock(r, own, to, g.ages.now-int64(since))
-		return err
-	}
-	slots, err := g.table.loadWhere(r, g.keyTypes, own, to, nil)
-	for _, slot := range slots {
-		if slot >= 0 {
-			g.ages.put(slot, g.ages.now)
-		}
-	}
-	return err
+func (g *GroupAggregate) groupKeys() *state.Keys { return g.table.keys }
+func (g *GroupAggregate) groupAges() *ages       { return &g.ages }
+func (g *GroupAggregate) groupSlots() []int32    { return byHash(g.table.keys) }
+
+func (g *GroupAggregate) part() (grouped, *groupDisk) {
+	p := &GroupAggregate{op: g.op, aggs: g.aggs, keyTypes: g.keyTypes, table: g.spiller.fresh(), ages: newAges(g.ages.ttl)}
+	p.ages.now, p.disk = g.ages.now, newGroupDisk(p, g.keyTypes)
+	return p, &p.disk
 }
 
-// present are the slots that have groups, by hash.
-func (g *GroupAggregate) present() []int32 { return byHash(g.table.keys) }
-
-// vanishedKeys are the keys that have no group, but may have one on disk: slots of
-// g.disk.gone, by hash.
-func (g *GroupAggregate) vanishedKeys() []int32 {
-	d := &g.disk
-	if d.gone == nil {
-		return nil
+// leave implements grouped.
+func (g *GroupAggregate) leave(slots []int32) {
+	if len(slots) < g.table.keys.Len()-g.gone {
+		for _, slot := range slots {
+			g.dropGroup(slot)
+		}
+		g.tidy()
+		return
 	}
-	cols := columnsRef(d.gone)
-	return slices.DeleteFunc(byHash(d.gone), func(slot int32) bool {
-		return g.table.keys.Slot(cols, d.gone.Hash(int(slot)), int(slot)) >= 0
-	})
+	g.table, g.rows, g.gone = g.spiller.fresh(), nil, 0
+	now := g.ages.now
+	g.ages = newAges(g.ages.ttl)
+	g.ages.now = now
 }
 
 // columnsRef are the columns of keys as arguments of Find and Slot.
@@ -151,15 +154,10 @@ func columnsRef(k *state.Keys) []*batch.Vec {
 	return out
 }
 
-// savePart appends groups of slots as a table, keys that have none (slots of
-// g.disk.gone), then, where they are kept, ages and numbers of rows.
+// savePart implements grouped: the groups of slots as a table, keys without one, then,
+// where they are kept, ages and numbers of rows.
 func (g *GroupAggregate) savePart(dst []byte, slots, gone []int32) []byte {
-	dst = g.table.saveSlots(dst, slots)
-	if len(gone) == 0 {
-		dst = binary.AppendUvarint(dst, 0)
-	} else {
-		dst = appendKeys(dst, g.disk.gone, gone)
-	}
+	dst = g.disk.saveGone(g.table.saveSlots(dst, slots), gone)
 	dst = g.ages.save(dst, slots)
 	if g.op.Retracts {
 		for _, slot := range slots {
@@ -169,9 +167,14 @@ func (g *GroupAggregate) savePart(dst []byte, slots, gone []int32) []byte {
 	return dst
 }
 
-// loadBlock reads a savePart of an instant. Groups that are wanted replace those there
-// are; it gives the slots by place, -1: not wanted. Their ages are out of order.
-func (g *GroupAggregate) loadBlock(r *state.Reader, is wanted, to []int, now int64) ([]int32, error) {
+// loadPart implements grouped. g.to has the accumulators by their place in the part,
+// nil: as they are.
+func (g *GroupAggregate) loadPart(r *state.Reader, is wanted, now int64) error {
+	to := g.to
+	if to == nil {
+		g.own = numbers(len(g.table.accs), g.own)
+		to = g.own
+	}
 	slots, err := g.table.loadWhere(r, g.keyTypes, func(cols []*batch.Vec, i int, h uint64) bool {
 		if !is(cols, i, h) {
 			return false
@@ -184,10 +187,10 @@ func (g *GroupAggregate) loadBlock(r *state.Reader, is wanted, to []int, now int
 		return true
 	}, to, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := g.loadGone(r, is); err != nil {
-		return nil, err
+	if err := g.disk.loadGone(r, is); err != nil {
+		return err
 	}
 	at := readAges(r, len(slots), now)
 	for g.op.Retracts && len(g.rows) < g.table.keys.Len() {
@@ -197,40 +200,14 @@ func (g *GroupAggregate) loadBlock(r *state.Reader, is wanted, to []int, now int
 		if g.op.Retracts {
 			n := r.Uvarint()
 			if n > math.MaxInt64 {
-				return nil, state.ErrCorrupt
+				return state.ErrCorrupt
 			}
 			if slot >= 0 {
 				g.rows[slot] = int64(n)
 			}
 		}
 		if slot >= 0 {
-			g.ages.put(slot, at[i])
-		}
-	}
-	return slots, r.Err()
-}
-
-// loadGone reads the keys that have no group any more.
-func (g *GroupAggregate) loadGone(r *state.Reader, is wanted) error {
-	hashes := r.Hashes()
-	if len(hashes) == 0 {
-		return r.Err()
-	}
-	cols := make([]*batch.Vec, len(g.keyTypes))
-	for i := range cols {
-		if cols[i] = r.Vec(g.keyTypes[i]); cols[i].Len != len(hashes) {
-			return state.ErrCorrupt
-		}
-	}
-	for i, h := range hashes {
-		if !is(cols, i, h) {
-			continue
-		}
-		if slot := g.table.keys.Slot(cols, h, i); slot >= 0 {
-			g.drop(slot)
-		}
-		if g.disk.keepsGone {
-			g.disk.noteGone(g.keyTypes, cols, h, i)
+			g.ages.hold(slot, at[i])
 		}
 	}
 	return r.Err()

@@ -31,12 +31,15 @@ type Normalize struct {
 	good   batch.Sel
 	cols   []*batch.Vec
 	result topChanges
+	disk   groupDisk
 }
 
 // NewNormalize makes a subtask over the columns of in, with no state.
 func NewNormalize(op *graph.Normalize, in *batch.Schema) *Normalize {
 	ts := typesAt(in, op.Keys)
-	return &Normalize{op: op, in: in, types: ts, keys: state.NewKeys(ts), rows: newKeptRows(in), ages: newAges(op.TTL)}
+	n := &Normalize{op: op, in: in, types: ts, keys: state.NewKeys(ts), rows: newKeptRows(in), ages: newAges(op.TTL)}
+	n.disk = newGroupDisk(n, ts)
+	return n
 }
 
 // Fold implements Keyed.
@@ -44,6 +47,9 @@ func (n *Normalize) Fold(_ *expr.Context, in *KeyedRows, out *Results) error {
 	n.good = wholeRows(in, out, n.good)
 	n.cols = colsAt(in.Batch, n.op.Keys, n.cols)
 	n.result.begin(n.in)
+	if err := n.disk.fetchGroups(n.cols, in.Hashes, n.good); err != nil {
+		return err
+	}
 	for _, row := range n.good {
 		if TakesBack(in.Batch, row) {
 			n.remove(in, row)
@@ -66,9 +72,7 @@ func (n *Normalize) Fold(_ *expr.Context, in *KeyedRows, out *Results) error {
 // put makes a row the one of its key.
 func (n *Normalize) put(in *KeyedRows, row int32) {
 	slot := n.keys.FindOne(n.cols, in.Hashes[row], int(row))
-	for len(n.row) < n.keys.Len() {
-		n.row = append(n.row, noRow)
-	}
+	n.resize()
 	n.ages.touch(slot)
 	old := n.row[slot]
 	if old != noRow {
@@ -84,6 +88,12 @@ func (n *Normalize) put(in *KeyedRows, row int32) {
 	n.row[slot] = n.rows.add(in.Batch, row, in.Hashes[row], nil, 0)
 }
 
+func (n *Normalize) resize() {
+	for len(n.row) < n.keys.Len() {
+		n.row = append(n.row, noRow)
+	}
+}
+
 // remove takes the row of a key back.
 func (n *Normalize) remove(in *KeyedRows, row int32) {
 	slot := n.keys.Slot(n.cols, in.Hashes[row], int(row))
@@ -91,8 +101,8 @@ func (n *Normalize) remove(in *KeyedRows, row int32) {
 		return
 	}
 	n.result.add(&n.rows.batch, n.row[slot], batch.Delete)
-	n.ages.drop(slot)
-	n.forget(slot)
+	n.disk.forget(n.keys, slot)
+	n.dropGroup(slot)
 }
 
 // forget lets a key and its row go; their columns stay until the next compaction.
@@ -116,12 +126,19 @@ func (n *Normalize) same(kept int32, b *batch.Batch, row int32) bool {
 // Age implements Aging.
 func (n *Normalize) Age(now int64) int {
 	n.ages.now = now
+	forgotten := n.disk.expired + n.expire()
+	n.disk.expired = 0
+	n.compact()
+	return forgotten
+}
+
+// expire lets keys go that are out of time. Where one is on disk it is as old, or older.
+func (n *Normalize) expire() int {
 	forgotten := 0
 	for slot := n.ages.expired(); slot >= 0; slot = n.ages.expired() {
 		n.forget(slot)
 		forgotten++
 	}
-	n.compact()
 	return forgotten
 }
 
@@ -148,7 +165,7 @@ func (n *Normalize) tidy() {
 		n.row[i] = int32(i)
 	}
 	n.ages.renumber(to)
-	n.gone, n.lost = 0, 0
+	n.gone, n.lost, n.disk.hot = 0, 0, nil
 }
 
 // Advance implements Keyed: time changes nothing.
@@ -161,7 +178,7 @@ func (n *Normalize) Save() []byte {
 	return n.ages.save(n.rows.save(nil, kept), kept)
 }
 
-// Load implements Keyed.
+// Load implements Keyed. Behind the rows may be parts of SaveTo.
 func (n *Normalize) Load(payload []byte, groups state.Range) error {
 	r := state.NewReader(payload)
 	var saved, added []int32
@@ -170,7 +187,7 @@ func (n *Normalize) Load(payload []byte, groups state.Range) error {
 		return err
 	}
 	at := n.ages.read(r, count)
-	if r.Err() != nil || r.Rest() > 0 {
+	if r.Err() != nil {
 		return state.ErrCorrupt
 	}
 	cols := n.rows.columns(n.op.Keys, nil)
@@ -184,7 +201,7 @@ func (n *Normalize) Load(payload []byte, groups state.Range) error {
 		times[i] = at[saved[i]]
 	}
 	n.ages.restore(slots, times)
-	return nil
+	return n.disk.loadParts(r, groups)
 }
 
 // Kind implements Keyed.
@@ -197,5 +214,5 @@ func (n *Normalize) Fingerprint() uint64 {
 
 // Bytes implements Keyed.
 func (n *Normalize) Bytes() int64 {
-	return n.keys.Bytes() + n.rows.bytes() + n.ages.bytes() + int64(4*cap(n.row))
+	return n.keys.Bytes() + n.rows.bytes() + n.ages.bytes() + int64(4*cap(n.row)) + n.disk.bytes()
 }

@@ -28,6 +28,8 @@ type orderedKeys struct {
 	come   batch.Sel
 	back   batch.Sel
 	remake struct{ rows, keys []int32 } // new numbers, by tidy
+	disk   groupDisk
+	seen   *state.Keys // of a part that is read
 }
 
 func newOrderedKeys(in *batch.Schema, keys []int, order []graph.SortKey) orderedKeys {
@@ -38,17 +40,21 @@ func newOrderedKeys(in *batch.Schema, keys []int, order []graph.SortKey) ordered
 
 // take reads a batch: the rows that come and those that are taken back, with the slots
 // of their keys.
-func (k *orderedKeys) take(in *KeyedRows, out *Results) {
+func (k *orderedKeys) take(in *KeyedRows, out *Results) error {
 	k.good = wholeRows(in, out, k.good)
 	k.come, k.back = splitKinds(in.Batch, k.good, k.come[:0], k.back[:0])
 	k.order.start(in)
 	k.cols = colsAt(in.Batch, k.keyed, k.cols)
+	if err := k.disk.fetchGroups(k.cols, in.Hashes, k.good); err != nil {
+		return err
+	}
 	k.slots = slices.Grow(k.slots[:0], in.Batch.Len)[:in.Batch.Len]
 	k.keys.Find(k.cols, in.Hashes, k.come, k.slots)
 	for _, row := range k.back {
 		k.slots[row] = k.keys.Slot(k.cols, in.Hashes[row], int(row))
 	}
 	k.resize()
+	return nil
 }
 
 func (k *orderedKeys) resize() {
@@ -115,9 +121,20 @@ func (k *orderedKeys) tidy() bool {
 	var kept []int32
 	var lists []*orderedRows
 	keys := slices.Repeat([]int32{-1}, len(k.lists))
+	var hot batch.Bitmap
 	for s, l := range k.lists {
+		if l == nil {
+			continue // on disk
+		}
 		if l.n == 0 {
+			k.disk.forget(k.keys, int32(s))
 			continue
+		}
+		if s < 8*len(k.disk.hot) && k.disk.hot.Get(s) {
+			for len(hot) < batch.BitmapBytes(len(kept)+1) {
+				hot = append(hot, 0)
+			}
+			hot.Set(len(kept))
 		}
 		keys[s] = int32(len(kept))
 		kept, lists = append(kept, int32(s)), append(lists, l)
@@ -132,7 +149,7 @@ func (k *orderedKeys) tidy() bool {
 		slot[i] = keys[k.slot[row]]
 	}
 	k.keys, k.lists, k.rows, k.slot, k.gone = k.keys.Take(kept), lists, k.rows.take(live), slot, 0
-	k.remake.rows, k.remake.keys = rows, keys
+	k.remake.rows, k.remake.keys, k.disk.hot = rows, keys, hot
 	return true
 }
 
@@ -163,5 +180,5 @@ func (k *orderedKeys) load(r *state.Reader, groups state.Range) (n int, saved, a
 }
 
 func (k *orderedKeys) bytes() int64 {
-	return k.keys.Bytes() + k.rows.bytes() + int64(8*cap(k.slot)+64*len(k.lists))
+	return k.keys.Bytes() + k.rows.bytes() + int64(8*cap(k.slot)+64*len(k.lists)) + k.disk.bytes()
 }

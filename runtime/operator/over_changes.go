@@ -71,7 +71,9 @@ func NewOverChanges(op *graph.Over, in, out *batch.Schema) (*OverChanges, error)
 
 // Fold implements Keyed.
 func (o *OverChanges) Fold(_ *expr.Context, in *KeyedRows, out *Results) error {
-	o.take(in, out)
+	if err := o.take(in, out); err != nil {
+		return err
+	}
 	for len(o.full) < o.keys.Len() {
 		o.full = append(o.full, true) // it has no rows
 	}

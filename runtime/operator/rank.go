@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/state"
+	"github.com/millrace/millrace/runtime/state/spill"
 	"github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/runtime/watermark"
 )
@@ -30,6 +31,7 @@ type Rank struct {
 	cols    []*batch.Vec
 	slots   []int32
 	result  batch.Batch
+	disk    rankDisk
 }
 
 type rankPane struct {
@@ -38,6 +40,7 @@ type rankPane struct {
 	rows  *keptRows
 	slots []int32 // by row
 	tidy  int     // rows after the last clearing
+	runs  []*spill.Run
 }
 
 // NewRank makes a subtask over the columns of in, with no state.
@@ -70,9 +73,13 @@ func (r *Rank) of(s Span) (*rankPane, error) {
 		if r.windows != nil && watermark.Late(r.fired, s.EndTime, 0) {
 			return nil, &FiredError{s.EndTime, r.fired}
 		}
-		r.open = slices.Insert(r.open, at, &rankPane{Span: s, keys: state.NewKeys(r.keys), rows: newKeptRows(r.in)})
+		r.open = slices.Insert(r.open, at, r.newPane(s))
 	}
 	return r.open[at], nil
+}
+
+func (r *Rank) newPane(s Span) *rankPane {
+	return &rankPane{Span: s, keys: state.NewKeys(r.keys), rows: newKeptRows(r.in)}
 }
 
 // Fold implements Keyed.
@@ -150,15 +157,22 @@ func (r *Rank) Advance(_ *expr.Context, time int64, out *Results) error {
 	for len(r.open) > 0 && (time == batch.MaxWatermark || watermark.Late(time, r.open[0].EndTime, 0)) {
 		p := r.open[0]
 		r.open = slices.Delete(r.open, 0, 1)
-		sel, numbers := r.first(p)
-		for from := 0; from < len(sel); from += emitRows {
-			to := min(from+emitRows, len(sel))
-			if err := r.emit(p, sel[from:to], numbers[from:to], out); err != nil {
-				return err
-			}
+		if err := r.each(p, func(p *rankPane) error { return r.emitFirst(p, out) }); err != nil {
+			return err
 		}
 	}
 	r.fired = max(r.fired, time)
+	return nil
+}
+
+func (r *Rank) emitFirst(p *rankPane, out *Results) error {
+	sel, numbers := r.first(p)
+	for from := 0; from < len(sel); from += emitRows {
+		to := min(from+emitRows, len(sel))
+		if err := r.emit(p, sel[from:to], numbers[from:to], out); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -189,7 +203,7 @@ func (r *Rank) Save() []byte {
 	return dst
 }
 
-// Load implements Keyed.
+// Load implements Keyed. A window may be there in several parts.
 func (r *Rank) Load(payload []byte, groups state.Range) error {
 	rd := state.NewReader(payload)
 	fired := rd.Varint()
@@ -204,23 +218,21 @@ func (r *Rank) Load(payload []byte, groups state.Range) error {
 		if r.fired = own; err != nil {
 			return err
 		}
-		from := len(p.slots)
 		if _, err := p.rows.load(rd, r.in, groups, func(int, int32) {}); err != nil {
 			return err
 		}
-		sel := batch.Sel{}
-		for row := from; row < p.rows.batch.Len; row++ {
-			sel = append(sel, int32(row))
+		r.findKeys(p)
+		if r.disk.store != nil && r.Bytes() > r.disk.budget {
+			if err := r.Spill(); err != nil {
+				return err
+			}
 		}
-		p.slots = append(p.slots, make([]int32, len(sel))...)
-		p.keys.Find(p.rows.columns(r.op.Keys, nil), p.rows.hashes, sel, p.slots)
-		p.tidy = len(p.slots)
 	}
 	if rd.Err() != nil || rd.Rest() > 0 {
 		return state.ErrCorrupt
 	}
 	r.fired = max(r.fired, fired)
-	r.open = slices.DeleteFunc(r.open, func(p *rankPane) bool { return len(p.slots) == 0 })
+	r.open = slices.DeleteFunc(r.open, func(p *rankPane) bool { return len(p.slots)+len(p.runs) == 0 })
 	return nil
 }
 
@@ -236,7 +248,10 @@ func (r *Rank) Fingerprint() uint64 {
 func (r *Rank) Bytes() int64 {
 	var n int64
 	for _, p := range r.open {
-		n += p.keys.Bytes() + p.rows.bytes() + int64(4*cap(p.slots))
+		n += p.bytes()
+		for _, run := range p.runs {
+			n += run.Memory()
+		}
 	}
 	return n
 }

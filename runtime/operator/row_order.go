@@ -120,28 +120,39 @@ func (k *keptRows) save(dst []byte, sel batch.Sel) []byte {
 // load takes in saved rows of the given key groups, and tells added of each: its place
 // among the n that were saved, and its number now.
 func (k *keptRows) load(r *state.Reader, s *batch.Schema, groups state.Range, added func(saved int, row int32)) (n int, err error) {
-	hashes := r.Hashes()
-	orders, peers := make([][]byte, len(hashes)), make([]int32, len(hashes))
-	for i := range hashes {
-		orders[i], peers[i] = slices.Clone(r.Bytes()), int32(r.Uvarint())
-	}
-	saved := batch.Batch{Schema: s, Cols: make([]batch.Vec, len(s.Fields)), Len: len(hashes)}
-	for i, f := range s.Fields {
-		v := r.Vec(f.Type)
-		if v.Len != len(hashes) {
-			return 0, state.ErrCorrupt
-		}
-		saved.Cols[i] = *v
-	}
-	if err := r.Err(); err != nil {
+	saved, err := readKept(r, s)
+	if err != nil {
 		return 0, err
 	}
-	for i, h := range hashes {
+	for i, h := range saved.hashes {
 		if groups.Has(h) {
-			added(i, k.add(&saved, int32(i), h, orders[i], peers[i]))
+			added(i, k.addSaved(saved, i))
 		}
 	}
-	return len(hashes), nil
+	return len(saved.hashes), nil
+}
+
+// readKept reads saved rows, whose orders are those of r.
+func readKept(r *state.Reader, s *batch.Schema) (*keptRows, error) {
+	k := &keptRows{hashes: r.Hashes()}
+	k.order, k.peers = make([][]byte, len(k.hashes)), make([]int32, len(k.hashes))
+	for i := range k.hashes {
+		k.order[i], k.peers[i] = r.Bytes(), int32(r.Uvarint())
+	}
+	k.batch = batch.Batch{Schema: s, Cols: make([]batch.Vec, len(s.Fields)), Len: len(k.hashes)}
+	for i, f := range s.Fields {
+		v := r.Vec(f.Type)
+		if v.Len != len(k.hashes) {
+			return nil, state.ErrCorrupt
+		}
+		k.batch.Cols[i] = *v
+	}
+	return k, r.Err()
+}
+
+// addSaved adds a row of readKept.
+func (k *keptRows) addSaved(saved *keptRows, i int) int32 {
+	return k.add(&saved.batch, int32(i), saved.hashes[i], slices.Clone(saved.order[i]), saved.peers[i])
 }
 
 // columns are the columns of kept rows as keys.

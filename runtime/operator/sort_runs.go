@@ -304,11 +304,7 @@ func (s *Sort) emitMerged(out *Results) error {
 func (s *Sort) SaveTo(p *state.Payload) error {
 	p.Append(s.Save())
 	for _, r := range s.disk.runs {
-		r.Retain()
-		p.OnRelease(r.Release)
-		for i := range r.Blocks() {
-			p.AppendStored(r.BlockBytes(i), func(buf []byte) ([]byte, error) { return r.Read(i, buf) })
-		}
+		appendRuns(p, nil, []*spill.Run{r.Run})
 	}
 	return nil
 }

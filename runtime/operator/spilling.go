@@ -45,7 +45,9 @@ type spiller struct {
 func (s *spiller) SpillTo(store *spill.Store, budget int64) { s.store, s.budget = store, budget }
 
 // rangeBytes is how much of what is on disk is gone through at a time.
-func (s *spiller) rangeBytes() int64 { return min(max(s.budget/32, 1<<10), 4<<20) }
+func (s *spiller) rangeBytes() int64 { return rangeBytes(s.budget) }
+
+func rangeBytes(budget int64) int64 { return min(max(budget/32, 1<<10), 4<<20) }
 
 // over reports more in memory than there should be.
 func (s *spiller) over(bytes int64) bool { return s.store != nil && bytes > s.budget }

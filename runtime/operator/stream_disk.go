@@ -62,7 +62,7 @@ func (j *StreamJoin) Spill() error {
 	if err := j.rebuild(slices.DeleteFunc(all, func(slot int32) bool { return goes.Get(int(slot)) })); err != nil {
 		return err
 	}
-	return d.merge(&j.plan.disk, j.side[0].ages.now, j.mergeRange)
+	return d.merge(j.plan.disk.store, j.plan.disk.budget, j.side[0].ages.now, j.mergeRange)
 }
 
 // keysByHash are the slots in order of their hashes; those without rows are among them

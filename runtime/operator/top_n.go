@@ -41,13 +41,15 @@ func NewTopN(op *graph.Rank, in, out *batch.Schema) (*TopN, error) {
 		return nil, fmt.Errorf("ranked table of %d columns over %d", len(out.Fields), len(in.Fields))
 	}
 	t := &TopN{orderedKeys: newOrderedKeys(in, op.Keys, op.Order), op: op, out: out, ages: newAges(op.TTL)}
-	t.order.latest = op.Latest
+	t.order.latest, t.disk = op.Latest, newGroupDisk(t, t.types)
 	return t, nil
 }
 
 // Fold implements Keyed.
 func (t *TopN) Fold(_ *expr.Context, in *KeyedRows, out *Results) error {
-	t.take(in, out)
+	if err := t.take(in, out); err != nil {
+		return err
+	}
 	t.snapshot()
 	for _, row := range t.come {
 		key, peers := t.order.key(in, int(row))
@@ -107,6 +109,14 @@ func (t *TopN) add(b *batch.Batch, row int32, hash uint64, key []byte, peers, sl
 // Age implements Aging.
 func (t *TopN) Age(now int64) int {
 	t.ages.now = now
+	n := t.disk.expired + t.expire()
+	t.disk.expired = 0
+	t.compact()
+	return n
+}
+
+// expire lets rows go that are out of time.
+func (t *TopN) expire() int {
 	n := 0
 	for row := t.ages.expired(); row >= 0; row = t.ages.expired() {
 		slot := t.slot[row]
@@ -120,7 +130,6 @@ func (t *TopN) Age(now int64) int {
 		t.drop(slot, block, at)
 		n++
 	}
-	t.compact()
 	return n
 }
 
@@ -147,7 +156,7 @@ func (t *TopN) Save() []byte {
 	return t.ages.save(dst, all)
 }
 
-// Load implements Keyed.
+// Load implements Keyed. Behind the rows may be parts of SaveTo.
 func (t *TopN) Load(payload []byte, groups state.Range) error {
 	r := state.NewReader(payload)
 	n, saved, added, err := t.load(r, groups)
@@ -155,7 +164,7 @@ func (t *TopN) Load(payload []byte, groups state.Range) error {
 		return err
 	}
 	at := t.ages.read(r, n)
-	if r.Err() != nil || r.Rest() > 0 {
+	if r.Err() != nil {
 		return state.ErrCorrupt
 	}
 	times := make([]int64, len(added))
@@ -163,7 +172,7 @@ func (t *TopN) Load(payload []byte, groups state.Range) error {
 		times[i] = at[saved[i]]
 	}
 	t.ages.restore(added, times)
-	return nil
+	return t.disk.loadParts(r, groups)
 }
 
 // Kind implements Keyed.

@@ -1,0 +1,192 @@
+package operator
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/state"
+	"github.com/millrace/millrace/runtime/state/spill"
+)
+
+// rankDisk is where the rows of a Rank go that memory has no room for. Each run has
+// the first rows of keys of a part of a window's input, in order of hashes; they are
+// merged when the window is over.
+type rankDisk struct {
+	store  *spill.Store
+	budget int64
+	buf    []byte
+}
+
+// leastPane is the part of the budget that the rows of a window must take to be worth a
+// run.
+const leastPane = 64
+
+var _ Spilling = (*Rank)(nil)
+
+// SpillTo implements Spilling.
+func (r *Rank) SpillTo(s *spill.Store, budget int64) { r.disk.store, r.disk.budget = s, budget }
+
+// Spilled implements Spilling.
+func (r *Rank) Spilled() bool {
+	return slices.ContainsFunc(r.open, func(p *rankPane) bool { return len(p.runs) > 0 })
+}
+
+// Spill implements Spilling.
+func (r *Rank) Spill() error {
+	if r.disk.store == nil {
+		return nil
+	}
+	var move []*rankPane
+	for _, p := range r.open {
+		if len(p.slots) > 0 && p.bytes() > r.disk.budget/leastPane {
+			move = append(move, p)
+		}
+	}
+	return r.move(move)
+}
+
+func (p *rankPane) bytes() int64 { return p.keys.Bytes() + p.rows.bytes() + int64(4*cap(p.slots)) }
+
+// move writes the rows of windows to disk, as a run each.
+func (r *Rank) move(panes []*rankPane) error {
+	if len(panes) == 0 {
+		return nil
+	}
+	w, err := r.disk.store.NewWriter()
+	if err != nil {
+		return err
+	}
+	runs := make([]*spill.Run, len(panes))
+	for i, p := range panes {
+		runs[i] = w.Begin(0)
+		if err := r.writePane(w, p); err != nil {
+			w.Abort()
+			return err
+		}
+	}
+	if err := w.Finish(); err != nil {
+		return err
+	}
+	for i, p := range panes {
+		empty := r.newPane(p.Span)
+		empty.runs = append(p.runs, runs[i])
+		*p = *empty
+	}
+	return nil
+}
+
+// writePane writes the first rows of each key, the keys in order of their hashes.
+func (r *Rank) writePane(w *spill.Writer, p *rankPane) error {
+	r.clear(p)
+	rows, _ := r.first(p) // by slot
+	from := make([]int, p.keys.Len()+1)
+	for i, row := range rows {
+		from[p.slots[row]+1] = i + 1
+	}
+	for i := range p.keys.Len() {
+		from[i+1] = max(from[i+1], from[i])
+	}
+	slots := byHash(p.keys)
+	n := int(max(blockBytes*int64(len(slots))/max(p.bytes(), 1), 1))
+	var hashes []uint64
+	for len(slots) > 0 {
+		chunk := hashChunk(p.keys, slots, n)
+		slots = slots[len(chunk):]
+		sel := batch.Sel{}
+		hashes = hashes[:0]
+		for _, slot := range chunk {
+			for _, row := range rows[from[slot]:from[slot+1]] {
+				sel, hashes = append(sel, row), append(hashes, p.rows.hashes[row])
+			}
+		}
+		if len(sel) == 0 {
+			continue
+		}
+		r.disk.buf = p.rows.save(r.disk.buf[:0], sel)
+		if err := w.Block(r.disk.buf, hashes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// each calls f with windows that have the rows of p, those of a key in one of them: with
+// p where nothing of it is on disk, else with one range of hashes after the other.
+func (r *Rank) each(p *rankPane, f func(*rankPane) error) error {
+	if len(p.runs) == 0 {
+		return f(p)
+	}
+	if len(p.slots) > 0 {
+		if err := r.move([]*rankPane{p}); err != nil {
+			return err
+		}
+	}
+	for _, x := range spill.Ranges(p.runs, rangeBytes(r.disk.budget)) {
+		part := r.newPane(p.Span)
+		for _, run := range p.runs {
+			from, to := run.Between(x)
+			for block := from; block < to; block++ {
+				if err := r.read(part, run, block, x); err != nil {
+					return err
+				}
+			}
+		}
+		r.findKeys(part)
+		if err := f(part); err != nil {
+			return err
+		}
+	}
+	for _, run := range p.runs {
+		run.Release()
+	}
+	return nil
+}
+
+// read adds the rows of a block that are of a range.
+func (r *Rank) read(p *rankPane, run *spill.Run, block int, x spill.Range) error {
+	var err error
+	if r.disk.buf, err = run.Read(block, r.disk.buf); err != nil {
+		return err
+	}
+	saved, err := readKept(state.NewReader(r.disk.buf), r.in)
+	if err != nil {
+		return err
+	}
+	for i, h := range saved.hashes {
+		if x.Has(h) {
+			p.rows.addSaved(saved, i)
+		}
+	}
+	return nil
+}
+
+// findKeys finds the keys of rows that were added behind the others.
+func (r *Rank) findKeys(p *rankPane) {
+	added := batch.Sel(slotsOf(len(p.slots), p.rows.batch.Len, nil))
+	p.slots = append(p.slots, make([]int32, len(added))...)
+	p.keys.Find(p.rows.columns(r.op.Keys, nil), p.rows.hashes, added, p.slots)
+	p.tidy = len(p.slots)
+}
+
+// SaveTo implements Spilling: as Save, with windows in parts.
+func (r *Rank) SaveTo(p *state.Payload) error {
+	parts := 0
+	for _, x := range r.open {
+		if len(x.slots) > 0 {
+			parts++
+		}
+		for _, run := range x.runs {
+			parts += run.Blocks()
+		}
+	}
+	p.Append(binary.AppendUvarint(binary.AppendVarint(nil, r.fired), uint64(parts)))
+	for _, x := range r.open {
+		if len(x.slots) > 0 {
+			sel, _ := r.first(x)
+			p.Append(x.rows.save(x.Span.append(nil), sel))
+		}
+		appendRuns(p, x.Span.append(nil), x.runs)
+	}
+	return nil
+}
