@@ -24,7 +24,7 @@ import (
 var impatient = []string{"properties.request.timeout.ms", "2000", "properties.default.api.timeout.ms", "6000", "properties.transaction.timeout.ms", "8000"}
 
 func faultContext(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -114,3 +114,15 @@ func TestBrokerKilledAtEachStep(t *testing.T) {
 		})
 	}
 }
+
+// TestBrokerUpsert is upserts on a real broker, which is killed between the two
+// processes.
+func TestBrokerUpsert(t *testing.T) {
+	ctx := faultContext(t)
+	w := &world{t: t, ctx: ctx, addrs: []string{shared.Brokers[0].Addr}}
+	w.client, w.admin = w.dial()
+	w.upserts(t, func() {
+		shared.Brokers[0].Kill()
+		check(t, shared.Brokers[0].Start(ctx))
+	})
+}

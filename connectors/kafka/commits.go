@@ -112,14 +112,17 @@ func checkCommitsConfig(ctx context.Context, c *conn) error {
 
 // topicConfig is one setting of a topic.
 func topicConfig(ctx context.Context, c *conn, topic, key string) (string, error) {
-	rs, err := c.admin.DescribeTopicConfigs(ctx, topic)
 	var r kadm.ResourceConfig
-	if err == nil {
-		r, err = rs.On(topic, nil)
-	}
-	if err == nil {
-		err = r.Err
-	}
+	err := whileUnknown(ctx, deletedAfter, func() error {
+		rs, err := c.admin.DescribeTopicConfigs(ctx, topic)
+		if err == nil {
+			r, err = rs.On(topic, nil)
+		}
+		if err == nil {
+			err = r.Err
+		}
+		return err
+	})
 	if err != nil {
 		return "", failed(err, "asking for the settings of topic %s", topic)
 	}

@@ -96,6 +96,10 @@ func (s *sink) whyUnwritten(err error) error {
 			return &replacedError{s.topic}
 		case unknownTopic(asked):
 			return sinkFailed(asked)
+		case asked == nil:
+			failure := sinkFailed(err)
+			failure.hint = d.ailing()
+			return failure
 		}
 	}
 	return sinkFailed(err)

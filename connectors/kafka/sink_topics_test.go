@@ -2,10 +2,13 @@ package kafka
 
 import (
 	"errors"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/millrace/millrace/connectors/conntest"
 	"github.com/millrace/millrace/runtime/connector"
@@ -81,5 +84,45 @@ func TestSinkTopicGone(t *testing.T) {
 	check(t, err)
 	if err := s.Publish(w.ctx, []connector.Artifact{second})[0]; !unknownTopic(err) || !errors.Is(err, connector.ErrRefused) {
 		t.Errorf("publishing to a topic that was deleted: %v", err)
+	}
+}
+
+// TestSinkTopicIsNews: a broker of several has not heard yet of the topic that the sink has
+// just made. It is asked again.
+func TestSinkTopicIsNews(t *testing.T) {
+	w := newSinkWorld(t)
+	var unheard atomic.Int32
+	w.cluster.ControlKey(int16(kmsg.DescribeConfigs), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		if unheard.Add(1) > 2 {
+			return nil, nil, false
+		}
+		w.cluster.KeepControl()
+		resp := r.ResponseKind().(*kmsg.DescribeConfigsResponse)
+		for _, x := range r.(*kmsg.DescribeConfigsRequest).Resources {
+			y := kmsg.NewDescribeConfigsResponseResource()
+			y.ErrorCode, y.ResourceType, y.ResourceName = kerr.UnknownTopicOrPartition.Code, x.ResourceType, x.ResourceName
+			resp.Resources = append(resp.Resources, y)
+		}
+		return resp, nil, true
+	})
+	w.sink(1)
+	if unheard.Load() < 3 {
+		t.Error("nobody asked for the topic's settings")
+	}
+}
+
+// TestAiling: an error of rows that nobody takes says what the topic's partitions tell.
+func TestAiling(t *testing.T) {
+	for _, c := range []struct {
+		led  led
+		want string
+	}{
+		{led{inStep: 3, replicas: 3}, ""},
+		{led{inStep: 1, replicas: 3}, "partition 0 has 1 of 3 replicas in step"},
+		{led{err: kerr.LeaderNotAvailable}, "partition 0: LEADER_NOT_AVAILABLE"},
+	} {
+		if got := (described{partitions: map[int32]led{0: c.led}}).ailing(); !strings.HasPrefix(got, c.want) || (c.want == "") != (got == "") {
+			t.Errorf("%+v: %q, want %q", c.led, got, c.want)
+		}
 	}
 }

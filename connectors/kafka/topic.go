@@ -24,17 +24,29 @@ type described struct {
 // led is who leads a partition, and since which epoch.
 type led struct {
 	leader, epoch int32
-	err           error
+	// inStep of replicas have what the leader has.
+	inStep, replicas int
+	err              error
 }
 
 // describeTopic asks for a topic as it is now. A topic that no broker knows is an
 // error only when that stays so for a while.
-func describeTopic(ctx context.Context, c *conn, topic string, patience time.Duration) (described, error) {
+func describeTopic(ctx context.Context, c *conn, topic string, patience time.Duration) (d described, err error) {
+	err = whileUnknown(ctx, patience, func() error {
+		d, err = askTopic(ctx, c, topic)
+		return err
+	})
+	return d, err
+}
+
+// whileUnknown asks again for a while where a broker says that there is no such topic:
+// each hears of a new one in its own time.
+func whileUnknown(ctx context.Context, patience time.Duration, ask func() error) error {
 	var deadline <-chan time.Time
 	for pause := minPause; ; pause *= 2 {
-		d, err := askTopic(ctx, c, topic)
+		err := ask()
 		if err == nil || !unknownTopic(err) {
-			return d, err
+			return err
 		}
 		if deadline == nil {
 			timer := time.NewTimer(patience)
@@ -45,10 +57,10 @@ func describeTopic(ctx context.Context, c *conn, topic string, patience time.Dur
 		select {
 		case <-ctx.Done():
 			again.Stop()
-			return d, ctx.Err()
+			return ctx.Err()
 		case <-deadline:
 			again.Stop()
-			return d, err
+			return err
 		case <-again.C:
 		}
 	}
@@ -91,13 +103,26 @@ func askTopics(ctx context.Context, c *conn, names []string) (map[string]describ
 		t := &resp.Topics[i]
 		d := described{id: t.TopicID, internal: t.IsInternal, partitions: map[int32]led{}, err: kerr.ErrorForCode(t.ErrorCode)}
 		for _, p := range t.Partitions {
-			d.partitions[p.Partition] = led{leader: p.Leader, epoch: p.LeaderEpoch, err: kerr.ErrorForCode(p.ErrorCode)}
+			d.partitions[p.Partition] = led{leader: p.Leader, epoch: p.LeaderEpoch, inStep: len(p.ISR), replicas: len(p.Replicas), err: kerr.ErrorForCode(p.ErrorCode)}
 		}
 		if t.Topic != nil {
 			out[*t.Topic] = d
 		}
 	}
 	return out, nil
+}
+
+// ailing says what keeps rows out of the topic; empty: nothing that its partitions tell.
+func (d described) ailing() string {
+	for n := range int32(len(d.partitions)) {
+		switch p := d.partitions[n]; {
+		case p.err != nil:
+			return fmt.Sprintf("partition %d: %v", n, p.err)
+		case p.inStep < p.replicas:
+			return fmt.Sprintf("partition %d has %d of %d replicas in step, and takes nothing with fewer than the topic's min.insync.replicas", n, p.inStep, p.replicas)
+		}
+	}
+	return ""
 }
 
 func unknownTopic(err error) bool {

@@ -26,17 +26,19 @@ func changes(table *connector.Table, kinds []batch.Kind, ids, ns []int64) *batch
 	return b
 }
 
-// Changes become records of their key: what a row is now, or nothing. A keyed
+// TestUpsert is upserts on the test double.
+func TestUpsert(t *testing.T) { newWorld(t).upserts(t, func() {}) }
+
+// upserts: changes become records of their key, what a row is now, or nothing. A keyed
 // stage's artefacts carry their records, deletions as well, so that another process
-// can publish them.
-func TestUpsert(t *testing.T) {
-	w := newWorld(t)
+// can publish them. The table that is read is the one that was written. fault befalls
+// the cluster between the two processes.
+func (w *world) upserts(t *testing.T, fault func()) {
 	w.topic("newest", 3, map[string]string{"cleanup.policy": "compact"})
 	u := NewUpsert(jsonfmt.Format{}, rawfmt.Format{})
 	with := w.options("newest", "connector", "upsert-kafka", "key.format", "raw", "value.format", "json", "value.fields-include", "EXCEPT_KEY")
-	for _, key := range []string{"scan.startup.mode", "properties.fetch.max.wait.ms"} {
-		delete(with, key)
-	}
+	delete(with, "scan.startup.mode")
+	with["scan.bounded.mode"] = "latest-offset"
 	v, errs := u.Spec().Resolve(with)
 	if len(errs) > 0 {
 		t.Fatal(errs[0])
@@ -60,6 +62,7 @@ func TestUpsert(t *testing.T) {
 
 	// The process ends; the next one publishes what was sealed.
 	check(t, s.Close())
+	fault()
 	next := open(2)
 	outcomes, err := next.Resolve(w.ctx, []connector.Artifact{first, second})
 	check(t, err)
@@ -91,5 +94,23 @@ func TestUpsert(t *testing.T) {
 	}
 	if len(have) != len(want) {
 		t.Errorf("keys %v", have)
+	}
+
+	source, err := u.OpenSource(w.ctx, table)
+	check(t, err)
+	defer source.Close()
+	rows := map[int64]string{}
+	_, err = w.open(source, []int{0, 1}).collect(-1, 100, 1<<20, func(b *batch.Batch) {
+		for i := range b.Len {
+			if id := b.Cols[0].I64[i]; b.KindOf(i) == batch.Delete {
+				delete(rows, id)
+			} else {
+				rows[id] = cellText(&b.Cols[1], i)
+			}
+		}
+	})
+	check(t, err)
+	if len(rows) != 1 || rows[1] != "12" {
+		t.Errorf("the table that is read has %v, want 12 for key 1", rows)
 	}
 }

@@ -72,7 +72,16 @@ func (w *world) dial(opts ...kgo.Opt) (*kgo.Client, *kadm.Client) {
 
 func (w *world) topic(name string, partitions int32, configs map[string]string) {
 	w.t.Helper()
-	check(w.t, w.cluster.CreateTopic(name, partitions, configs))
+	if w.cluster != nil {
+		check(w.t, w.cluster.CreateTopic(name, partitions, configs))
+		return
+	}
+	all := map[string]*string{}
+	for k, v := range configs {
+		all[k] = &v
+	}
+	_, err := w.admin.CreateTopic(w.ctx, partitions, -1, all, name)
+	check(w.t, err)
 }
 
 func rec(topic string, partition int32, value string) *kgo.Record {
