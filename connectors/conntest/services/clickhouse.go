@@ -41,6 +41,14 @@ const clickHouseConfig = `<clickhouse>
  <max_server_memory_usage>3000000000</max_server_memory_usage>
  <mark_cache_size>67108864</mark_cache_size><uncompressed_cache_size>0</uncompressed_cache_size>
  <remote_servers>%[4]s</remote_servers>
+ <user_directories><users_xml><path>%[1]s/users.xml</path></users_xml></user_directories>
+</clickhouse>
+`
+
+// clickHouseUsers are user default and more of them.
+const clickHouseUsers = `<clickhouse>
+ <profiles><default/></profiles><quotas><default/></quotas>
+ <users><default><password/><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></default>%s</users>
 </clickhouse>
 `
 
@@ -50,6 +58,7 @@ type ClickHouse struct {
 	*Process
 	// Proxy is where clients connect, Web where they do so by HTTP.
 	Proxy, Web *Proxy
+	dir        string
 	tcp        string
 	http       string
 }
@@ -117,10 +126,12 @@ func startClickHouse(ctx context.Context, dir string, ports []int, proxy *Proxy,
 	if err := os.WriteFile(config, fmt.Appendf(nil, clickHouseConfig, dir, ports[0], ports[1], clusters), 0o644); err != nil {
 		return nil, fmt.Errorf("configuring ClickHouse: %w", err)
 	}
-	if err := os.WriteFile(main, []byte(clickHouseMain), 0o644); err != nil {
-		return nil, fmt.Errorf("configuring ClickHouse: %w", err)
+	for path, text := range map[string]string{main: clickHouseMain, filepath.Join(dir, "users.xml"): fmt.Sprintf(clickHouseUsers, "")} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return nil, fmt.Errorf("configuring ClickHouse: %w", err)
+		}
 	}
-	c := &ClickHouse{Proxy: proxy, tcp: fmt.Sprintf("127.0.0.1:%d", ports[0]), http: fmt.Sprintf("http://127.0.0.1:%d", ports[1])}
+	c := &ClickHouse{Proxy: proxy, dir: dir, tcp: fmt.Sprintf("127.0.0.1:%d", ports[0]), http: fmt.Sprintf("http://127.0.0.1:%d", ports[1])}
 	const forever = "SYSTEM START LISTEN TCP; SYSTEM START LISTEN HTTP; " +
 		"SELECT sleepEachRow(1) FROM numbers(100000000) SETTINGS max_block_size=1, function_sleep_max_microseconds_per_block=0 FORMAT Null"
 	c.Process, err = Launch(ctx, Command{
@@ -199,4 +210,19 @@ func (c *ClickHouse) Close() {
 		_ = c.Web.Close()
 	}
 	c.Kill()
+}
+
+// Allow makes a user that has these grants ("SELECT ON *.*") alone, in place of the last
+// one that it made. The server, which reads its users at its start, is started again.
+func (c *ClickHouse) Allow(ctx context.Context, user, password string, grants ...string) error {
+	one := fmt.Sprintf("<%[1]s><password>%[2]s</password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota><grants>", user, password)
+	for _, g := range grants {
+		one += "<query>GRANT " + g + "</query>"
+	}
+	one += fmt.Sprintf("</grants></%s>", user)
+	if err := os.WriteFile(filepath.Join(c.dir, "users.xml"), fmt.Appendf(nil, clickHouseUsers, one), 0o644); err != nil {
+		return fmt.Errorf("configuring ClickHouse: %w", err)
+	}
+	c.Kill()
+	return c.Start(ctx)
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // kafkaVersion is the newest of which broker, tools, Connect and MirrorMaker are all
@@ -103,7 +104,6 @@ func StartKafka(ctx context.Context, o KafkaOptions) (*Kafka, error) {
 		voters = append(voters, fmt.Sprintf("%d@127.0.0.1:%d", i+1, ports[n+i]))
 	}
 	k := &Kafka{}
-	starting := make(chan error, n)
 	for i := range n {
 		dir := filepath.Join(o.Dir, fmt.Sprintf("broker%d", i+1))
 		addr := fmt.Sprintf("127.0.0.1:%d", ports[i])
@@ -124,7 +124,11 @@ func StartKafka(ctx context.Context, o KafkaOptions) (*Kafka, error) {
 			return nil, fmt.Errorf("formatting the storage of a Kafka broker: %w", err)
 		}
 		b.Process.command = Command{Name: "kafka", Dir: dir, Path: java, Args: append(append(slices.Clone(jvm), class...), "kafka.Kafka", file),
-			ReadyTimeout: defaultReadyTimeout, Ready: b.up}
+			ReadyTimeout: time.Duration(n) * defaultReadyTimeout, Ready: b.up}
+	}
+	// None is up before most of them run.
+	starting := make(chan error, n)
+	for _, b := range k.Brokers {
 		go func() { starting <- b.Start(ctx) }()
 	}
 	var errs []error
