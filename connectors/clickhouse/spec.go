@@ -75,6 +75,7 @@ func New(fsys vfs.FS, staging string) *Connector {
 		Options:     options(),
 		Changelog:   connector.InsertOnly,
 		Partitioned: true,
+		Places:      places,
 		Guarantee: "Exactly once: a sealed block is inserted under its artefact id as deduplication token (`token`), or looked up by its id in the column `_mr_artifact` before it is sent again (`column`), or a table partition's whole content takes its place (`replace`); " +
 			"with `sink.delivery-guarantee` = 'at-least-once' or method `upsert` a block may come twice.",
 		Validate: validate,

@@ -95,7 +95,7 @@ func New(fsys vfs.FS, pools *parquetfmt.Pools, formats ...format.Format) *Connec
 		Metadata:    metadataColumns(),
 		Changelog:   connector.InsertOnly,
 		Partitioned: true,
-		Place:       keyPath,
+		Places:      places,
 		Guarantee:   "Exactly once: files are sealed, named in the ledger, then renamed without replacing.",
 		Validate:    c.validate,
 		RefusedFormats: map[string]string{

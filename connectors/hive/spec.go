@@ -101,6 +101,7 @@ func New(files *filesystem.Connector) *Connector {
 		DefaultFormat: "parquet",
 		Changelog:     connector.InsertOnly,
 		Partitioned:   true,
+		Places:        places,
 		Guarantee:     "Exactly once: files are sealed, named in the ledger, then renamed without replacing; partitions are registered after their files, idempotently.",
 		Validate:      func(v connector.Values) error { return validate(files.Spec(), v) },
 	}
@@ -182,9 +183,6 @@ func validate(files *connector.Spec, v connector.Values) error {
 			return &connector.OptionError{Key: k, OnValue: true, Message: "no call can end within 0 seconds"}
 		}
 	}
-	if v.Has("hdfs.standby") {
-		return &connector.OptionError{Key: "hdfs.standby", Message: "not_yet: a standby for tables of a metastore, whose partitions would have to be registered anew"}
-	}
 	if files.Validate == nil {
 		return nil
 	}
@@ -231,7 +229,7 @@ type tableOptions struct {
 func (c *Connector) tableOptions(t *connector.Table) (tableOptions, error) {
 	v := t.Options
 	o := tableOptions{
-		database: v.String(keyDatabase), table: v.String(keyTable), path: v.String(keyPath),
+		database: v.String(keyDatabase), table: tableName(t.Name, v), path: v.String(keyPath),
 		create: v.Bool(keyCreate), evolution: v.String(keyEvolution),
 		user: v.String(keyUser), int96: !v.Bool(keyInt64), retention: v.Duration(keyRetention),
 		late: v.String(keyLate), merge: v.Bool(keyMerge), mergeBytes: v.Bytes(keyMergeBytes),
@@ -242,10 +240,6 @@ func (c *Connector) tableOptions(t *connector.Table) (tableOptions, error) {
 	var err error
 	if o.policies, err = filesystem.ParsePolicies(v.String(keyPolicy)); err != nil {
 		return o, &connector.OptionError{Key: keyPolicy, OnValue: true, Message: err.Error()}
-	}
-	if o.table == "" {
-		// A name of several parts is that of a catalog; the last is the table's.
-		o.table = t.Name[strings.LastIndexByte(t.Name, '.')+1:]
 	}
 	if o.late == lateSide && strings.EqualFold(o.table, v.String(keyLateTable)) {
 		return o, &connector.OptionError{Key: keyLateTable, OnValue: true, Message: "late rows cannot go to the table that they are late for"}

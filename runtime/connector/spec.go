@@ -76,6 +76,14 @@ type FormatSpec struct {
 	Validate func(Values) error
 }
 
+// Place is where a table is written.
+type Place struct {
+	// At is equal for equal places, however they are spelled.
+	At string
+	// Option is the key that says so.
+	Option string
+}
+
 // Spec declares a connector: from it come option checking, documentation,
 // completion and `millrace connectors describe`.
 type Spec struct {
@@ -106,9 +114,11 @@ type Spec struct {
 	Changelog, SourceChangelog Changelog
 	// Partitioned: PARTITIONED BY is supported.
 	Partitioned bool
-	// Place is the key of the option that says where a table lies, "" where more than
-	// one does: a job writes one table at a place.
-	Place string
+	// Places are those that a table, by its name and options, is written at: a job
+	// writes one table at a place. nil: several may share one.
+	Places func(table string, v Values) []Place
+	// Passing: what is written is not kept, so that rows of earlier runs are nowhere.
+	Passing bool
 	// FoldsNames: names of columns that differ in upper and lower case alone are one.
 	FoldsNames bool
 	// Guarantee is one sentence, e.g. "Exactly once: ...".

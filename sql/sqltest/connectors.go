@@ -3,6 +3,7 @@ package sqltest
 import (
 	"context"
 	"errors"
+	"path"
 	"strings"
 
 	"github.com/millrace/millrace/runtime/connector"
@@ -89,7 +90,9 @@ func logSpec() *connector.Spec {
 
 func fileSpec() *connector.Spec {
 	return &connector.Spec{
-		Name: "filesystem", Source: true, Sink: true, Bounded: true, Partitioned: true, Place: "path",
+		Name: "filesystem", Source: true, Sink: true, Bounded: true, Partitioned: true, Places: func(_ string, v connector.Values) []connector.Place {
+			return []connector.Place{{At: path.Clean(v.String("path")), Option: "path"}}
+		},
 		Formats: []connector.FormatSpec{
 			{Name: "parquet", Decode: true, Encode: true, Options: []connector.Option{
 				{Key: "parquet.compression", Type: connector.OptEnum, Enum: []string{"SNAPPY", "ZSTD", "GZIP", "UNCOMPRESSED"}, Default: "SNAPPY"}}},
