@@ -121,7 +121,11 @@ func (c *compiler) eachTable(f *syntax.ForEach, bind func(body []syntax.Stmt)) {
 		return
 	}
 	head := f.Span().StartOnly().To(f.Set.Span())
-	for _, name := range c.loopSet(f, head) {
+	set := c.loopSet(f, head)
+	if len(set) > 1 && c.fixedNames(f, len(set)) {
+		return
+	}
+	for _, name := range set {
 		before := len(c.diags)
 		c.loop = catalog.Binding{Var: v, Value: name}
 		var made []string
@@ -139,6 +143,23 @@ func (c *compiler) eachTable(f *syntax.ForEach, bind func(body []syntax.Stmt)) {
 			d.WithInstance(name, diag.Note{Span: head, Message: fmt.Sprintf("in FOR EACH, %s = %q", v, name)})
 		}
 	}
+}
+
+// fixedNames reports tables that a loop would make under one name for each table of
+// its set, once each; what else is wrong with them would be said for each table.
+func (c *compiler) fixedNames(f *syntax.ForEach, tables int) bool {
+	found := false
+	for _, s := range f.Body {
+		t, ok := s.(*syntax.CreateTable)
+		if !ok || t.IfNotExists || len(syntax.Pending(t.Name)) > 0 {
+			continue
+		}
+		found = true
+		name := t.Name.Last().Name
+		c.diags.Errorf(diag.CodeDuplicateTable, t.Name.Span(), "FOR EACH makes table %q once for each of %d tables", name, tables).
+			WithHelp("put the variable of the loop into the name: `%s_${%s}`", name, f.Var.Name)
+	}
+	return found
 }
 
 // boundBody reports variables of other loops in a body.

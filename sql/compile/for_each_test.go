@@ -126,6 +126,9 @@ func TestForEachMessages(t *testing.T) {
 		"column that no table has": loopDDL + "CREATE TABLE o (uid BIGINT) WITH ('connector' = 'print');\n" +
 			"FOR EACH TABLE t IN (SHOW TABLES LIKE 'app\\_%') BEGIN INSERT INTO o SELECT «unknown_column|user_id» FROM `${t}`; END FOR;",
 		"table made twice": loopDDL + "FOR EACH TABLE t IN (SHOW TABLES LIKE 'app\\_%') BEGIN CREATE TABLE «duplicate_table|same» LIKE ods_tmpl WITH COLUMNS OF `${t}`; END FOR;",
+		"table of other columns made twice": "CREATE TABLE c1 (a INT) WITH ('connector' = 'log', 'topic' = 'c1');\nCREATE TABLE c2 (a INT, b INT) WITH ('connector' = 'log', 'topic' = 'c2');\n" +
+			"CREATE TABLE c3 (a INT, b INT, c INT) WITH ('connector' = 'log', 'topic' = 'c3');\nCREATE TABLE tmpl WITH ('connector' = 'log', 'topic' = 'o');\n" +
+			"FOR EACH TABLE t IN (SHOW TABLES LIKE 'c_') BEGIN CREATE TABLE «duplicate_table|same» LIKE tmpl WITH COLUMNS OF `${t}`; INSERT INTO same SELECT * FROM `${t}`; END FOR;",
 		"clash": "CREATE TABLE a (uid BIGINT, dt DATE) WITH ('connector' = 'log', 'topic' = 'a');\n" +
 			"CREATE TABLE tmpl (dt STRING) WITH ('connector' = 'log', 'topic' = 'o');\nCREATE TABLE o LIKE tmpl «duplicate_column|WITH COLUMNS OF a»;",
 		"EXCEPT of no column": "CREATE TABLE a (uid BIGINT, dt DATE) WITH ('connector' = 'log', 'topic' = 'a');\n" +
