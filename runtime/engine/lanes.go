@@ -64,11 +64,10 @@ func (r *Run) findLanes(ctx context.Context, first bool) error {
 	var made []*laneOf
 	var errs []error
 	index := newLaneIndex(r.book.Lanes())
-	for _, name := range names {
-		s := r.sources[name]
-		var parts []connector.Partition
+	listed := make([][]connector.Partition, len(names))
+	for i, name := range names {
 		list := func(ctx context.Context) (err error) {
-			parts, err = s.src.Partitions(ctx)
+			listed[i], err = r.sources[name].src.Partitions(ctx)
 			return err
 		}
 		var err error
@@ -79,15 +78,28 @@ func (r *Run) findLanes(ctx context.Context, first bool) error {
 		}
 		if err != nil {
 			err = fmt.Errorf("listing the partitions of table %s: %w", name, err)
-		} else {
-			var ls []*laneOf
-			ls, err = r.lanesOf(ctx, s, parts, index, made, first)
-			made = append(made, ls...)
+			if first {
+				return err
+			}
 		}
+		errs = append(errs, err)
+	}
+	if first {
+		// Before anything is recorded: what is refused leaves nothing behind.
+		if err := r.apart(names, listed); err != nil {
+			return err
+		}
+	}
+	for i, name := range names {
+		if errs[i] != nil {
+			continue
+		}
+		ls, err := r.lanesOf(ctx, r.sources[name], listed[i], index, made, first)
+		made = append(made, ls...)
 		if err != nil && first {
 			return err
 		}
-		errs = append(errs, err)
+		errs[i] = err
 	}
 	r.place(made)
 	r.mu.Lock()

@@ -9,6 +9,7 @@ import (
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/ledger"
+	"github.com/millrace/millrace/runtime/operator"
 	"github.com/millrace/millrace/runtime/slot"
 )
 
@@ -247,6 +248,32 @@ func overlap(lanes []*laneOf) error {
 		}
 	}
 	return nil
+}
+
+// apart is overlap of the lanes that are to be made of tables and what they list.
+func (r *Run) apart(names []string, listed [][]connector.Partition) error {
+	var lanes []*laneOf
+	for i, name := range names {
+		s := r.sources[name]
+		var tables []*table
+		for _, node := range s.nodes {
+			c, err := operator.NewChain(r.job, node, r.lookups)
+			if err != nil {
+				return err
+			}
+			for _, out := range c.Outputs() {
+				tables = append(tables, r.nodes[out])
+			}
+		}
+		seen := map[connector.UUID]bool{}
+		for _, p := range listed[i] {
+			if !seen[p.TopicID] {
+				seen[p.TopicID] = true
+				lanes = append(lanes, &laneOf{source: s, tables: tables, fact: &ledger.Lane{ID: connector.LaneID{Topic: p.TopicID}, Topic: p.Topic}})
+			}
+		}
+	}
+	return overlap(lanes)
 }
 
 // mixed refuses a table whose partitions are announced and that both lanes and
