@@ -35,6 +35,7 @@ func New(stdout, stderr io.Writer) *Connector {
 			{Key: keyStderr, Type: connector.OptBool, Default: "false", Doc: "Write to standard error instead."},
 		},
 		Changelog: connector.All,
+		Passing:   true,
 		Guarantee: "At most once: what was sealed when a process died is not printed by the next.",
 	}}
 }

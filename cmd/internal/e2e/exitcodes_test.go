@@ -132,6 +132,8 @@ var invocations = []invocation{
 	{"run JOB", 0, ""},
 	{"run JOB", 0, "has finished"},
 	{"run JOB --fresh", 2, "--append"},
+	{"run PRINTED", 0, "+I[1]"},
+	{"run PRINTED --fresh", 0, "+I[1]"},
 
 	{"sql -e BADQUERY", 2, "unknown_table"},
 	{"sql -e QUERY", 0, ""},
@@ -201,6 +203,7 @@ func TestExitCodes(t *testing.T) {
 		"UNIT":       w.file("a.test.yaml", "job: job.sql\ntests: [{name: t, want: {out_t: []}}]\n"),
 		"WRONGUNIT":  w.file("b.test.yaml", "job: job.sql\ntests: [{name: t, want: {out_t: [{id: 1}]}}]\n"),
 		"FAULTYUNIT": w.file("c.test.yaml", "job: job.sql\ntests: [{name: t, want: {nothing: []}}]\n"),
+		"PRINTED":    w.file("printed.sql", "CREATE TABLE o (i INT) WITH ('connector' = 'print');\nINSERT INTO o VALUES (1);\n"),
 		"PASSWORD":   w.file("password.txt", "sesame\n"),
 		"QUERY":      "SELECT 1", "BADQUERY": "SELECT * FROM nothing", "OUTQUERY": "SELECT COUNT(*) FROM out_t",
 	}
