@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/vfs"
@@ -23,8 +25,8 @@ var (
 	_ connector.PartitionNamer   = (*Writer)(nil)
 )
 
-// second is a table's second home, if its scheme and its options name one.
-func (c *Connector) second(v connector.Values) (connector.StandbyPlace, bool) {
+// Second is a table's second home, if its scheme and its options name one.
+func (c *Connector) Second(v connector.Values) (connector.StandbyPlace, bool) {
 	s, ok := c.schemes[scheme(v.String(keyPath))].(StandbyScheme)
 	if !ok {
 		return connector.StandbyPlace{}, false
@@ -34,7 +36,7 @@ func (c *Connector) second(v connector.Values) (connector.StandbyPlace, bool) {
 
 // Standby implements connector.StandbyConnector.
 func (c *Connector) Standby(t *connector.Table) (*connector.Standby, error) {
-	p, ok := c.second(t.Options)
+	p, ok := c.Second(t.Options)
 	if !ok {
 		return nil, nil
 	}
@@ -149,3 +151,77 @@ func (s *Sink) retract(p payload, dir string) error {
 
 // TablePartition implements connector.PartitionNamer.
 func (w *Writer) TablePartition(id connector.BucketID) string { return w.names[id] }
+
+// CopyFrom makes an artefact that is published at the other home of the table published
+// here, under the same name.
+func (s *Sink) CopyFrom(ctx context.Context, from *Sink, a connector.Artifact) error {
+	// Invariant 9: a process whose table was taken over publishes nothing.
+	err := s.owned()
+	var p payload
+	if err == nil {
+		p, err = decodePayload(a.Payload)
+	}
+	if err == nil {
+		err = s.copyFrom(ctx, from, p)
+	}
+	if err != nil {
+		return fmt.Errorf("copying %s to %s: %w", a.Location, s.prefix+s.dir, err)
+	}
+	return nil
+}
+
+func (s *Sink) copyFrom(ctx context.Context, from *Sink, p payload) error {
+	if err := from.isPublished(from.path(p.final), p); err != nil {
+		return err
+	}
+	src, err := from.fs.Open(from.path(p.final))
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	dir := s.fs.Join(s.dir, stagingDir, s.owner.Job.String(), takenDir)
+	if err := s.durableDir(dir); err != nil {
+		return err
+	}
+	final := s.path(p.final)
+	name := s.fs.Join(dir, s.fs.Base(final))
+	// What an earlier try left, under this name or one that begins with it.
+	names, err := s.fs.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		if !strings.HasPrefix(n, s.fs.Base(final)) {
+			continue
+		}
+		if err := s.fs.Remove(s.fs.Join(dir, n)); err != nil && !errors.Is(err, vfs.ErrNotExist) {
+			return err
+		}
+	}
+	f, err := s.fs.CreateNew(name)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(f, src)
+	if err == nil && n != p.bytes {
+		err = fmt.Errorf("%d bytes were read instead of %d", n, p.bytes)
+	}
+	if err == nil {
+		err = syncFile(ctx, f)
+	}
+	name = f.Name() // on some systems a file gets it only now
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := s.durableDir(s.fs.Dir(final)); err != nil {
+		return err
+	}
+	err = s.fs.RenameNoReplace(name, final)
+	if errors.Is(err, vfs.ErrExist) {
+		err = s.isPublished(final, p)
+	}
+	if err == nil {
+		err = s.fs.SyncDir(s.fs.Dir(final))
+	}
+	return err
+}

@@ -19,7 +19,9 @@ const (
 	ownerRecordFile = "record"
 	fencedSuffix    = ".fenced"
 	// voidDir is where void files of a job lie, below its directory of .staging.
-	voidDir    = "void"
+	voidDir = "void"
+	// takenDir is where copies of files of the other home are made, beside it.
+	takenDir   = "taken"
 	openPrefix = "open-"
 	partPrefix = "part-"
 )

@@ -117,8 +117,12 @@ func (s *Source) mount(ctx context.Context, path string) (place, error) {
 		if err := s.conn.checkPath(path); err != nil {
 			return place{}, err
 		}
+		v := s.table.Options
+		if p, ok := s.conn.Second(v); ok && strings.HasPrefix(p.Options.String(keyPath)+"/", key+"/") {
+			v = p.Options // how its second home is reached
+		}
 		var err error
-		if at, err = s.conn.place(ctx, path, s.table.Options); err != nil {
+		if at, err = s.conn.place(ctx, path, v); err != nil {
 			return place{}, err
 		}
 		s.mounts[key] = at

@@ -49,6 +49,10 @@ var (
 
 // OpenSource implements connector.SourceConnector.
 func (c *Connector) OpenSource(ctx context.Context, t *connector.Table) (connector.Source, error) {
+	if p, ok := c.Second(t.Options); ok {
+		return nil, &connector.OptionError{Key: p.Option, Message: "not_yet: reading a table with a standby, whose partitions lie here and there; " +
+			"declare each home as a table of its own: what lies where is in 'millrace tables ls' and in the manifest topic"}
+	}
 	s, err := c.newSource(t)
 	if err != nil {
 		return nil, err
@@ -64,10 +68,6 @@ func (c *Connector) newSource(t *connector.Table) (*Source, error) {
 	opts, err := c.tableOptions(t)
 	if err != nil {
 		return nil, err
-	}
-	if p, ok := c.second(t.Options); ok {
-		return nil, &connector.OptionError{Key: p.Option, Message: "not_yet: reading a table with a standby, whose partitions lie here and there; " +
-			"declare each home as a table of its own: what lies where is in 'millrace tables ls' and in the manifest topic"}
 	}
 	s := &Source{conn: c, table: t, opts: opts, known: map[connector.UUID]*listed{}, mounts: map[string]place{}}
 	return s, s.bind()

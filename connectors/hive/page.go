@@ -60,6 +60,13 @@ const doc = "Written, the table is looked up in the metastore, or created there,
 	"Which rows are late is fixed when the partition begins to close: the ledger then has, for each partition of the input, the first offset that was not processed yet. Rows below come into the partition; rows at or above are late, after a crash and in a replay, too, and nothing comes into a partition once it is closed. A row is in one of the two tables, once: the rows of one record are named by one intent, whichever table they go to. They count as `late` in the ledger (`millrace ledger show`, and `late` of the table in `millrace jobs ls -o json`), so that `written` is what the first table has. " +
 	"With the trigger `process-time` every row that comes after the delay is late; `partition-time` waits for the watermark. Rows of partitions whose time cannot be read are late only after the end of the input. " +
 	"Not yet: a table behind GROUP BY, a window, a wide table or `INSERT OVERWRITE` (the late rows of a window are those of `window.late-rows`), and a table of late rows with partitions.\n\n" +
+	"### Two clusters\n\n" +
+	"A partitioned table on `hdfs://` may have a standby on a second cluster, with the options and the rules of [HDFS](hdfs.md#two-clusters): `path`, `hdfs.standby`, `hdfs.standby.switch`. It needs `path`, and policy `metastore`. The table's own entry stays at the main home; each partition's location says at which home it lies, so that Hive, Spark and connector `hive` read all partitions with one query, as long as both clusters serve those that lie there.\n\n" +
+	"| a partition is | when the table moves |\n|---|---|\n" +
+	"| not registered yet | it is registered at its new home |\n" +
+	"| registered, and not announced | its entry is pointed to the new home when its rows are there |\n" +
+	"| announced | it stays. Rows that come late for it are written at the new home, so that no lane waits for the old one, and are seen when both homes serve: their files are copied to the partition's home, under their names, and the partition is announced again |\n\n" +
+	"Readers need to reach both clusters: HDFS clients by the addresses in the locations, connector `hive` by `hdfs.namenodes` and `hdfs.standby.namenodes`. Not yet: `INSERT OVERWRITE`, and a table of late rows, for a table with a standby.\n\n" +
 	"### What happens on a failure\n\n" +
 	"| what | then |\n|---|---|\n" +
 	"| the metastore is away, hangs, or loses an answer | files go on being committed; a call that may have been carried out is looked up before it is made again; announcements are tried again after 0.2 s to 15 s. Only a start needs the metastore. A bounded run waits for five minutes, then ends with the error |\n" +
@@ -70,6 +77,7 @@ const doc = "Written, the table is looked up in the metastore, or created there,
 	"| rows of a partition are under way while it is closed, with `side-table` | the lane's attempt ends before they are named in the ledger; they are read again, and are late |\n" +
 	"| the job or the machine stops while files are merged | the partition keeps its files; the next announcement merges them anew |\n" +
 	"| the job is killed at any step | the next start does what is left: no file twice, no partition twice |\n" +
+	"| the cluster fails for long, and the table has a standby | it goes on there, by itself or by `millrace tables switch`; nothing is lost or doubled |\n" +
 	"| another job owns the directory | refused, with `--adopt` as the way out |\n\n" +
-	"NULL and the empty text as a partition's value are `__HIVE_DEFAULT_PARTITION__`. A partition carries `millrace.job` and `millrace.epoch`: a process of an earlier epoch cannot alter it any more. Partitions are never dropped, and a location is only ever pointed to a version of the partition.\n\n" +
+	"NULL and the empty text as a partition's value are `__HIVE_DEFAULT_PARTITION__`. A partition carries `millrace.job` and `millrace.epoch`: a process of an earlier epoch cannot alter it any more. Partitions are never dropped, and a location is only ever pointed to a version of the partition, or to its other home.\n\n" +
 	"Not yet: Kerberos, writing text formats."

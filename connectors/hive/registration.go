@@ -71,14 +71,14 @@ func (s *Sink) current(ctx context.Context) (*metastore.Table, error) {
 	t, err := s.client.Table(ctx, s.opts.database, s.opts.table)
 	if errors.Is(err, metastore.ErrNoSuchObject) {
 		return nil, &MismatchError{Database: s.opts.database, Table: s.opts.table, Differences: []string{"it was dropped while this job writes it"},
-			Hint: "create it again at " + s.location + ": its files are there"}
+			Hint: "create it again at " + s.entered + ": its files are there"}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("looking up table %s.%s: %w", s.opts.database, s.opts.table, err)
 	}
 	e := &MismatchError{Database: t.Database, Table: t.Name, Differences: writable(t)}
-	if loc := tableLocation(t); loc != s.location {
-		e.Differences = append(e.Differences, fmt.Sprintf("it was moved to %s while this job writes to %s", t.Storage.Location, s.location))
+	if loc := tableLocation(t); loc != s.entered {
+		e.Differences = append(e.Differences, fmt.Sprintf("it was moved to %s while this job writes to %s", t.Storage.Location, s.entered))
 	}
 	d := compare(t, s.schema)
 	e.Differences = append(e.Differences, d.faults...)
@@ -212,11 +212,11 @@ func (s *Sink) alter(ctx context.Context, parts []*announcement) error {
 }
 
 // ours checks that a partition of the metastore is the one that we write: it lies
-// in its own directory, or in a version of it.
+// in its own directory, or in a version of it, at one of the table's homes.
 func (s *Sink) ours(p *announcement) error {
 	loc := normal(p.there.Storage.Location)
 	v, ok := s.version(loc)
-	if own := s.location + "/" + p.name; loc != own && !(ok && v.TablePartition == p.name) {
+	if own := s.location + "/" + p.name; loc != own && !(ok && v.TablePartition == p.name) && !s.atOther(loc, p.name) {
 		return fmt.Errorf("partition %s of table %s.%s lies at %s in the metastore, and its files are written to %s: another job owns it, or it was moved by hand; drop it from the metastore, without its data, to have it registered here",
 			p.name, s.opts.database, s.opts.table, p.there.Storage.Location, own)
 	}

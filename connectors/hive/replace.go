@@ -32,6 +32,9 @@ func (c *Connector) ReplaceMode(t *connector.Table) (connector.ReplaceMode, stri
 	if err == nil && opts.late == lateSide {
 		return connector.ReplaceNever, "not_yet: a table whose late rows go to a table of their own"
 	}
+	if _, ok := c.files.Second(t.Options); ok {
+		return connector.ReplaceNever, "not_yet: a table with a standby"
+	}
 	return connector.ReplaceOnRequest, ""
 }
 

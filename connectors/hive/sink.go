@@ -21,7 +21,9 @@ type Sink struct {
 	owner    connector.Owner
 	opts     tableOptions
 	schema   schema
-	location string           // of the table, normal, without a version
+	location string           // of the table at this home, normal, without a version
+	entered  string           // the same as the metastore has it: at the main home
+	other    string           // of the table at its other home; "": it has one home
 	clock    func() time.Time // nil: the system's
 
 	// announcing is held by whoever changes the metastore's entries.
@@ -65,6 +67,9 @@ func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connecto
 		return nil, &connector.OptionError{Key: keyLate, OnValue: true, Message: "rows are late for partitions, and the table has none"}
 	}
 	s := &Sink{owner: o, opts: opts, rows: map[string]int64{}}
+	if main := t.Options.Family(homePrefix)[homeMain]; main != "" {
+		s.opts.path = main // where the metastore has the table
+	}
 	if s.schema, err = schemaOf(t, opts.int96); err != nil {
 		return nil, err
 	}
@@ -101,8 +106,11 @@ func (s *Sink) open(ctx context.Context, c *Connector, t *connector.Table) error
 				Differences: []string{"its columns are also in properties that Spark wrote: Spark would not see a change"}, Hint: "change them by ALTER TABLE in Spark"}
 		}
 	}
-	s.location = tableLocation(there)
-	if err := s.opts.checkPath(there, s.location); err != nil {
+	s.entered = tableLocation(there)
+	if err := s.opts.checkPath(there, s.entered); err != nil {
+		return err
+	}
+	if err := s.settle(c, t); err != nil {
 		return err
 	}
 	ft, err := fileTable(c, t, s.location, stored{format: formatFiles})

@@ -65,6 +65,20 @@ type HomeSink interface {
 	Purge(ctx context.Context, a []Artifact) error
 }
 
+// HomeCatalog is a HomeSink whose readers find a table partition through a catalog that
+// has one place for each: a partition lies at one home alone. Rows that come late for
+// one that lies at the other home join it there before it is announced again.
+type HomeCatalog interface {
+	HomeSink
+	PartitionCommitter
+	// Elsewhere reports a table partition that the catalog has at the other home, and
+	// how many rows the catalog says it has, -1 when it does not.
+	Elsewhere(ctx context.Context, tablePartition string) (elsewhere bool, rows int64, err error)
+	// Take makes artefacts that are published by the sink at the other home published
+	// here, too. It is idempotent.
+	Take(ctx context.Context, from HomeSink, a []Artifact) error
+}
+
 // PartitionNamer is a Writer that knows a bucket's table partition before rows are
 // written into it.
 type PartitionNamer interface {

@@ -142,20 +142,25 @@ func (s *Sink) CommitPolicy() connector.CommitPolicy {
 
 // CommitPartition implements connector.PartitionCommitter.
 func (s *Sink) CommitPartition(ctx context.Context, tablePartition string) error {
-	x, err := s.At(ctx, s.cfg.Book.HomeOf(ledger.CloseKey{Table: s.cfg.Table.ID, TablePartition: tablePartition}))
+	x, err := s.announcer(ctx, tablePartition)
 	if err != nil {
 		return err
 	}
-	return x.(connector.PartitionCommitter).CommitPartition(ctx, tablePartition)
+	if x.late != nil {
+		if err := x.sink.(connector.HomeCatalog).Take(ctx, x.from, x.late); err != nil {
+			return fmt.Errorf("taking the rows that came late for partition %s to its home: %w", tablePartition, err)
+		}
+	}
+	return x.sink.(connector.PartitionCommitter).CommitPartition(ctx, tablePartition)
 }
 
 // DescribePartition implements connector.PartitionDescriber.
 func (s *Sink) DescribePartition(ctx context.Context, tablePartition string, known func(string) (int64, bool)) (connector.PartitionFacts, error) {
-	x, err := s.At(ctx, s.cfg.Book.HomeOf(ledger.CloseKey{Table: s.cfg.Table.ID, TablePartition: tablePartition}))
+	x, err := s.announcer(ctx, tablePartition)
 	if err != nil {
 		return connector.PartitionFacts{}, err
 	}
-	d, ok := x.(connector.PartitionDescriber)
+	d, ok := x.sink.(connector.PartitionDescriber)
 	if !ok {
 		return connector.PartitionFacts{}, fmt.Errorf("BUG: a %T does not describe its partitions", x)
 	}

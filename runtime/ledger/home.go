@@ -9,7 +9,8 @@ import (
 )
 
 // homes is what a book knows of tables with a standby. A table partition's home is
-// where its first artefact lies, or where it was moved last.
+// where its last artefact lies, or where it was moved since: what comes late for one
+// that is announced goes to the active home, and the partition goes on there.
 type homes struct {
 	switches map[connector.UUID][]*Switch // by number
 	moved    map[connector.UUID][]*Moved  // in order
@@ -26,10 +27,7 @@ func newHomes() homes {
 func (h *homes) settle(in *Intent) {
 	for i := range in.Artifacts {
 		a := &in.Artifacts[i]
-		k := CloseKey{a.Header.ID.Table, a.Header.TablePartition}
-		if _, ok := h.settled[k]; !ok {
-			h.settled[k] = a.Home
-		}
+		h.settled[CloseKey{a.Header.ID.Table, a.Header.TablePartition}] = a.Home
 	}
 }
 
@@ -60,7 +58,10 @@ func (h *homes) move(s Scope, f *Moved) {
 		return
 	}
 	h.moved[f.Table] = append(list, f)
-	h.settled[CloseKey{f.Table, f.TablePartition}] = f.To
+	// After compaction the word of what became of a move may stand behind a later move.
+	if !slices.ContainsFunc(list, func(x *Moved) bool { return x.Number > f.Number && x.TablePartition == f.TablePartition }) {
+		h.settled[CloseKey{f.Table, f.TablePartition}] = f.To
+	}
 }
 
 // last is the number of a table's last switch, 0 for none, and its home.

@@ -27,8 +27,19 @@ CREATE TABLE far (id BIGINT, dt STRING) PARTITIONED BY (dt) WITH ('connector' = 
   'hdfs.standby.switch' = 'auto', 'hdfs.standby.after' = '5 s', 'hdfs.rpc-timeout' = '5 s', 'hdfs.retry-timeout' = '5 s',
   'sink.rolling-policy.rollover-interval' = '200 ms', 'sink.partition-commit.trigger' = 'partition-time',
   'sink.partition-commit.delay' = '1 d', 'sink.partition-commit.policy.kind' = 'success-file');
+CREATE TABLE entered (id BIGINT, dt STRING) PARTITIONED BY (dt) WITH ('connector' = 'hive', 'hive.metastore.uris' = '${METASTORE}', 'sink.create-table' = 'true',
+  'path' = 'hdfs://${MAIN}/lake/entered', 'hdfs.standby' = 'hdfs://${STANDBY}/lake/entered',
+  'hdfs.standby.switch' = 'auto', 'hdfs.standby.after' = '5 s', 'hdfs.rpc-timeout' = '5 s', 'hdfs.retry-timeout' = '5 s',
+  'sink.rolling-policy.rollover-interval' = '200 ms', 'sink.partition-commit.trigger' = 'partition-time',
+  'sink.partition-commit.delay' = '1 d', 'sink.partition-commit.policy.kind' = 'metastore,success-file');
+EXECUTE STATEMENT SET BEGIN
 INSERT INTO far SELECT id, DATE_FORMAT(ts, 'yyyy-MM-dd') FROM visits;
+INSERT INTO entered SELECT id, DATE_FORMAT(ts, 'yyyy-MM-dd') FROM visits;
+END;
 `
+
+// homesTables are the written tables of homesJob.
+var homesTables = []string{"entered", "far"}
 
 // visitsOf are records of a day of January 2024.
 func visitsOf(day, first, count int) (records []string, rows multiset) {
@@ -43,7 +54,9 @@ func visitsOf(day, first, count int) (records []string, rows multiset) {
 // TestTwoClusters kills the cluster that a job writes to, for good. The table moves to
 // its standby by itself, with the partition that was not complete; what was announced
 // stays. When the old cluster is back its void files are hidden, and the table goes
-// back at an edge. Every row is there once, where the ledger says.
+// back at an edge. Every row is there once, where the ledger says. Of the Hive table
+// Spark and Millrace read all rows through the metastore, also those that came late at
+// the standby for a partition which lies at the main home.
 func TestTwoClusters(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
@@ -56,6 +69,7 @@ func TestTwoClusters(t *testing.T) {
 		t.Cleanup(h.Close)
 		clusters = append(clusters, h)
 	}
+	meta := newWarehouse(t)
 	w := newWorld(t)
 	user := os.Getenv("USER")
 	if user == "" {
@@ -63,7 +77,7 @@ func TestTwoClusters(t *testing.T) {
 	}
 	w.env = append(w.env, "HADOOP_USER_NAME="+user)
 	w.run("topics", "create", "visits").must(t, 0)
-	p := w.start("run", w.file("homes.sql", homesJob), "--set", "MAIN="+clusters[0].Addresses[0], "--set", "STANDBY="+clusters[1].Addresses[0], "--progress", "none")
+	p := w.start("run", w.file("homes.sql", homesJob), "--set", "MAIN="+clusters[0].Addresses[0], "--set", "STANDBY="+clusters[1].Addresses[0], "--set", "METASTORE="+meta.URI, "--progress", "none")
 	eventuallyOf(t, p, "it serves", func() (bool, string) { return w.jobs() != nil, "no answer" })
 
 	want := [2]multiset{{}, {}}
@@ -77,34 +91,41 @@ func TestTwoClusters(t *testing.T) {
 		}
 	}
 	written := func() {
-		w.untilLedger(p, "far", fmt.Sprintf("%d rows written", total), func(l control.TableLedger) bool { return l.Written == total && l.Open == 0 })
+		for _, table := range homesTables {
+			w.untilLedger(p, table, fmt.Sprintf("%d rows written", total), func(l control.TableLedger) bool { return l.Written == total && l.Open == 0 })
+		}
 	}
-	home := func() (h control.TableHome) {
-		c := w.dial()
-		if c == nil {
-			return h
-		}
-		defer c.Close()
-		homes, err := c.Homes(ctx)
-		if err == nil && len(homes) == 1 {
-			h = homes[0]
-		}
-		return h
+	// both waits for what is to be true of each table.
+	both := func(what string, ok func(control.TableHome) bool) {
+		eventuallyOf(t, p, what, func() (bool, string) {
+			c := w.dial()
+			if c == nil {
+				return false, "no answer"
+			}
+			defer c.Close()
+			homes, err := c.Homes(ctx)
+			n := 0
+			for _, h := range homes {
+				if ok(h) {
+					n++
+				}
+			}
+			return n == len(homesTables), fmt.Sprint(homes, err)
+		})
 	}
 	visit(0, 1)
 	visit(0, 2)
 	visit(1, 3)
 	written()
 	announced := func(days int) {
-		eventuallyOf(t, p, fmt.Sprintf("%d days are announced", days), func() (bool, string) {
+		both(fmt.Sprintf("%d days are announced", days), func(h control.TableHome) bool {
 			n := 0
-			h := home()
 			for _, x := range h.Partitions {
 				if x.Announced {
 					n++
 				}
 			}
-			return n == days, fmt.Sprint(h)
+			return n == days
 		})
 	}
 	announced(2)
@@ -114,13 +135,15 @@ func TestTwoClusters(t *testing.T) {
 	}
 	began := time.Now()
 	visit(1, 3)
-	eventuallyOf(t, p, "the table is at its standby", func() (bool, string) { h := home(); return h.Home == "standby", fmt.Sprint(h) })
+	both("the table is at its standby", func(h control.TableHome) bool { return h.Home == "standby" })
 	moved := time.Since(began)
 	written()
 	t.Logf("moved after %v, all rows there after %v", moved.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
 	if moved > time.Minute {
 		t.Errorf("it took %v to move", moved)
 	}
+	visit(1, 2) // late: the day was announced at the main home
+	written()
 
 	for _, s := range []*services.Process{clusters[0].NameNodes[0], clusters[0].DataNodes[0]} {
 		if err := s.Start(ctx); err != nil {
@@ -132,9 +155,11 @@ func TestTwoClusters(t *testing.T) {
 	}
 	eventuallyOf(t, p, "void files are hidden", func() (bool, string) {
 		s := p.stderr.String()
-		return strings.Contains(s, "at its main home are hidden"), s
+		return strings.Count(s, "at its main home are hidden") == len(homesTables), s
 	})
-	w.run("tables", "switch", "far", "--to", "main", "--edge").must(t, 0)
+	for _, table := range homesTables {
+		w.run("tables", "switch", table, "--to", "main", "--edge").must(t, 0)
+	}
 	visit(1, 3)
 	visit(0, 4)
 	written()
@@ -154,6 +179,44 @@ func TestTwoClusters(t *testing.T) {
 		compare(t, name, readTable(t, local), want[i])
 	}
 	w.checkManifests(clusters)
+	all := multiset{}
+	for _, rows := range want {
+		for r, n := range rows {
+			all[r] += n
+		}
+	}
+	w.readEntered(t, meta, clusters, all)
+}
+
+// readEntered reads the Hive table of TestTwoClusters through the metastore.
+func (w *world) readEntered(t *testing.T, meta *warehouse, clusters []*services.HDFS, want multiset) {
+	w.t.Helper()
+	got := multiset{}
+	at := map[string]string{}
+	for _, r := range meta.query(t, "SELECT id, dt, input_file_name() FROM entered") {
+		got[fmt.Sprintf("id=%v dt=%v", r[0], r[1])]++
+		at[fmt.Sprint(r[1])] = strings.SplitN(strings.TrimPrefix(fmt.Sprint(r[2]), "hdfs://"), "/", 2)[0]
+	}
+	for r := range want {
+		if strings.HasSuffix(r, "dt=2024-01-04") {
+			delete(want, r) // not announced
+		}
+	}
+	compare(w.t, "Spark", got, want)
+	for day, h := range map[string]int{"2024-01-01": 0, "2024-01-02": 0, "2024-01-03": 1} {
+		if at[day] != clusters[h].Addresses[0] {
+			w.t.Errorf("%s lies at %s, want %s", day, at[day], clusters[h].Addresses[0])
+		}
+	}
+	ddl := homesJob[strings.Index(homesJob, "CREATE TABLE entered"):strings.Index(homesJob, "EXECUTE")]
+	out := w.run("run", w.file("entered.sql", ddl+"CREATE TABLE o (id BIGINT, dt STRING) WITH ('connector' = 'print');\nINSERT INTO o SELECT id, dt FROM entered;\n"),
+		"--set", "METASTORE="+meta.URI, "--set", "MAIN="+clusters[0].Addresses[0], "--set", "STANDBY="+clusters[1].Addresses[0], "--progress", "none").must(t, 0)
+	got = multiset{}
+	for line := range strings.SplitSeq(strings.TrimSpace(out.stdout), "\n") {
+		id, dt, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(line, "+I["), "]"), ", ")
+		got["id="+id+" dt="+dt]++
+	}
+	compare(w.t, "Millrace", got, want)
 }
 
 // checkManifests looks at what the manifest topic tells of TestTwoClusters.
@@ -182,16 +245,22 @@ func (w *world) checkManifests(clusters []*services.HDFS) {
 		if err != nil {
 			w.t.Fatalf("%v: %s", err, line)
 		}
+		if m.Table != "far" {
+			continue
+		}
 		if m.Kind == "switch" {
 			switched[m.Switch] = m
 		} else {
 			announced[m.Partition] = m
 		}
 	}
-	for _, day := range []string{"dt=2024-01-01", "dt=2024-01-02"} {
+	for _, day := range []string{"dt=2024-01-01"} {
 		if m := announced[day]; m.Home != "main" || m.Rows != 100 || len(m.Files) == 0 || !strings.HasPrefix(m.Files[0].Path, "hdfs://"+clusters[0].Addresses[0]+"/lake/far/"+day) {
 			w.t.Errorf("%s: the manifest is %+v", day, m)
 		}
+	}
+	if m := announced["dt=2024-01-02"]; m.Home != "standby" || m.Rows != 200 {
+		w.t.Errorf("day 2: the manifest is %+v", m)
 	}
 	if m := announced["dt=2024-01-03"]; m.Home != "standby" || m.Rows != 300 {
 		w.t.Errorf("day 3: the manifest is %+v", m)
