@@ -42,7 +42,7 @@ var hints = map[string]string{
 	"NOAUTH":     "set '" + keyUser + "' and '" + keyPassword + "', then resume",
 	"WRONGPASS":  "check '" + keyUser + "' and '" + keyPassword + "', then resume",
 	"NOPERM":     "the user needs WATCH, GET, SET, MULTI, EXEC and the commands of the data type, on keys of '" + keyKey + "' and on " + fencePrefix + "*; grant them, then resume",
-	"MOVED":      "not_yet: Redis Cluster; name a server without cluster mode",
+	"MOVED":      "the key's slot is at another node: of a cluster say '" + keyMode + "' = '" + modeCluster + "'",
 }
 
 // codeOf is the code of an error that the server gave, "" when it gave none.

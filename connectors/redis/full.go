@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -48,26 +49,67 @@ func (l *lookup) scan(ctx context.Context, f func(names []string) error) error {
 		return f([]string{string(l.key.texts[0])})
 	}
 	pattern := globOf(l.key.texts[0]) + "*" + globOf(l.key.texts[len(l.key.columns)])
-	seen := map[string]struct{}{}
-	bytes, most := int64(0), l.table.Options.Bytes(fullcache.KeyMaxBytes)
+	nodes, err := l.nodes(ctx)
+	if err != nil {
+		return err
+	}
+	s := &scanned{seen: map[string]struct{}{}, most: l.table.Options.Bytes(fullcache.KeyMaxBytes)}
+	for _, node := range nodes {
+		if err := l.scanNode(ctx, node, pattern, s, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nodes are the servers that hold the keys: the primaries of a cluster.
+func (l *lookup) nodes(ctx context.Context) ([]goredis.Cmdable, error) {
+	c, ok := l.client.(*goredis.ClusterClient)
+	if !ok {
+		return []goredis.Cmdable{l.client}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.request)
+	defer cancel()
+	var mu sync.Mutex
+	var out []goredis.Cmdable
+	err := c.ForEachMaster(ctx, func(_ context.Context, node *goredis.Client) error {
+		mu.Lock()
+		defer mu.Unlock()
+		out = append(out, node)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("looking for the nodes of the cluster: %w", explainedRead(err))
+	}
+	return out, nil
+}
+
+// scanned is which names a scan has found.
+type scanned struct {
+	seen        map[string]struct{}
+	bytes, most int64
+}
+
+// scanNode is scan of one server.
+func (l *lookup) scanNode(ctx context.Context, node goredis.Cmdable, pattern string, s *scanned, f func(names []string) error) error {
 	for cursor := uint64(0); ; {
-		names, next, err := l.scanOnce(ctx, cursor, pattern)
+		names, next, err := l.scanOnce(ctx, node, cursor, pattern)
 		if err != nil {
 			return err
 		}
 		fresh := names[:0]
 		for _, name := range names {
-			// A key may come twice, when the server moves its table meanwhile. Fences are
-			// the sink's own.
-			if _, known := seen[name]; known || strings.HasPrefix(name, fencePrefix) {
+			// A key may come twice, when the server moves its table meanwhile, or a slot
+			// goes to another one. Fences are the sink's own.
+			if _, known := s.seen[name]; known || strings.HasPrefix(name, fencePrefix) {
 				continue
 			}
-			seen[name] = struct{}{}
+			s.seen[name] = struct{}{}
 			fresh = append(fresh, name)
-			bytes += int64(len(name)) + keyOverhead
+			s.bytes += int64(len(name)) + keyOverhead
 		}
-		if bytes > most {
-			return &fullcache.TooBigError{Table: l.table.Name, Rows: len(seen), Bytes: bytes, Max: most}
+		if s.bytes > s.most {
+			return &fullcache.TooBigError{Table: l.table.Name, Rows: len(s.seen), Bytes: s.bytes, Max: s.most}
 		}
 		if err := f(fresh); err != nil {
 			return err
@@ -78,10 +120,10 @@ func (l *lookup) scan(ctx context.Context, f func(names []string) error) error {
 	}
 }
 
-func (l *lookup) scanOnce(ctx context.Context, cursor uint64, pattern string) ([]string, uint64, error) {
+func (l *lookup) scanOnce(ctx context.Context, node goredis.Cmdable, cursor uint64, pattern string) ([]string, uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.request)
 	defer cancel()
-	names, next, err := l.client.Scan(ctx, cursor, pattern, scanCount).Result()
+	names, next, err := node.Scan(ctx, cursor, pattern, scanCount).Result()
 	if err != nil && !errors.Is(err, goredis.Nil) {
 		return nil, 0, fmt.Errorf("command scan: %w", explainedRead(err))
 	}

@@ -58,7 +58,7 @@ type lookup struct {
 	connector.Lookup
 	*layout
 	whole   bool
-	client  *goredis.Client
+	client  goredis.UniversalClient
 	request time.Duration
 	table   *connector.Table
 	// asked are the columns of the join's keys, and given, by column of the table, its

@@ -188,7 +188,7 @@ func TestFailedLookups(t *testing.T) {
 		{"LOADING Redis is loading the dataset in memory", "the server loads its data"},
 		{"NOAUTH Authentication required.", "set 'username' and 'password'"},
 		{"NOPERM this user has no permissions", "the user needs HMGET"},
-		{"MOVED 3999 127.0.0.1:6381", "not_yet: Redis Cluster"},
+		{"MOVED 3999 127.0.0.1:6381", "'redis-mode' = 'cluster'"},
 		{"BUSY Redis is busy running a script", "BUSY"},
 		{"", "EOF"},
 	} {

@@ -2,17 +2,12 @@ package redis
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/millrace/millrace/connectors/outbox"
 	"github.com/millrace/millrace/runtime/connector"
@@ -27,68 +22,11 @@ const (
 
 // sender sends transactions to one server. It is safe for concurrent use.
 type sender struct {
-	client  *goredis.Client
+	client  goredis.UniversalClient
 	request time.Duration
 	wrong   *wrongKeys
 	// typ is the table's data type, for messages.
 	typ string
-}
-
-// silence keeps the library from writing to stderr: what fails it returns, too, and the
-// lane shows it once.
-type silence struct{}
-
-// Printf implements the library's interface of loggers.
-func (silence) Printf(context.Context, string, ...any) {}
-
-// connect makes a client; no connection is opened yet.
-func connect(v connector.Values) (*goredis.Client, address, error) {
-	goredis.SetLogger(silence{})
-	a, err := parseURL(v.String(keyURL))
-	if err != nil {
-		return nil, a, &connector.OptionError{Key: keyURL, OnValue: true, Message: err.Error()}
-	}
-	if v.Has(keyUser) {
-		a.user = v.String(keyUser)
-	}
-	if v.Has(keyPassword) {
-		a.password = v.String(keyPassword)
-	}
-	o := &goredis.Options{Addr: a.host, Username: a.user, Password: a.password, DB: a.db, Protocol: 2,
-		// Trying again is the lane's, who counts it and says so.
-		MaxRetries: -1, DialerRetries: 1, DialTimeout: v.Duration(keyConnect),
-		ReadTimeout: v.Duration(keyRequest), WriteTimeout: v.Duration(keyRequest), ContextTimeoutEnabled: true,
-		PoolSize: 4, DisableIndentity: true,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}}
-	if a.tls {
-		if o.TLSConfig, err = tlsConfig(v, a.host); err != nil {
-			return nil, a, err
-		}
-	}
-	return goredis.NewClient(o), a, nil
-}
-
-func tlsConfig(v connector.Values, host string) (*tls.Config, error) {
-	name := host[:strings.LastIndexByte(host, ':')]
-	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: strings.Trim(name, "[]")}
-	if file := v.String(keyCA); file != "" {
-		pem, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("reading '%s': %w", keyCA, err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, &connector.OptionError{Key: keyCA, OnValue: true, Message: file + " holds no certificate in PEM form"}
-		}
-	}
-	if file := v.String(keyCert); file != "" {
-		pair, err := tls.LoadX509KeyPair(file, v.String(keyCertKey))
-		if err != nil {
-			return nil, fmt.Errorf("reading '%s' and '%s': %w", keyCert, keyCertKey, err)
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
-	return c, nil
 }
 
 // Close implements outbox.Sender.
@@ -186,6 +124,15 @@ func checkFence(ctx context.Context, tx *goredis.Tx, fence string, lane outbox.L
 
 // commands adds the commands of a body to a transaction. Arguments alias the body.
 func commands(ctx context.Context, p goredis.Pipeliner, m *outbox.Message) error {
+	return eachCommand(m, func(args []any) {
+		// The library wants names as text.
+		args[0] = string(args[0].([]byte))
+		_ = p.Process(ctx, goredis.NewCmd(ctx, args...))
+	})
+}
+
+// eachCommand calls add with each command of a body: its name and its key, at least.
+func eachCommand(m *outbox.Message, add func(args []any)) error {
 	b := m.Body
 	damaged := func() error { return fmt.Errorf("the sealed file of %s is damaged: its commands end early", m.ID) }
 	take := func() (uint64, bool) {
@@ -211,9 +158,7 @@ func commands(ctx context.Context, p goredis.Pipeliner, m *outbox.Message) error
 			args[i] = b[:length:length]
 			b = b[length:]
 		}
-		// The library wants names as text.
-		args[0] = string(args[0].([]byte))
-		_ = p.Process(ctx, goredis.NewCmd(ctx, args...))
+		add(args)
 	}
 	if units != m.Units {
 		return fmt.Errorf("the sealed file of %s has %d commands instead of %d", m.ID, units, m.Units)

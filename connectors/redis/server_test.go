@@ -381,24 +381,6 @@ func TestServerRefuses(t *testing.T) {
 	}
 }
 
-// TestClusterIsRefused: a node of a cluster says so, and its table is refused by name.
-func TestClusterIsRefused(t *testing.T) {
-	ctx := context.Background()
-	r, err := services.StartRedis(ctx, t.TempDir(), "cluster-enabled yes")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	c := New(vfs.NewMem(), "/staging")
-	table := tableOf(t, c, people(), []int{0}, map[string]string{"url": r.URL()})
-	if _, err := c.OpenSink(ctx, table, conntest.OwnerOf(1, 1)); err == nil || !strings.Contains(err.Error(), "not_yet: Redis Cluster") {
-		t.Errorf("a node of a cluster: %v", err)
-	}
-	if _, err := c.OpenLookup(ctx, table, []int{0}, []int{1}); err == nil || !strings.Contains(err.Error(), "not_yet: Redis Cluster") {
-		t.Errorf("a node of a cluster that is looked up: %v", err)
-	}
-}
-
 // TestServerThatIsDownAtTheStart: the job starts, and rows wait.
 func TestServerThatIsDownAtTheStart(t *testing.T) {
 	freshWorld(t)

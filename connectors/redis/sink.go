@@ -23,16 +23,20 @@ func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connecto
 	if err != nil {
 		return nil, err
 	}
-	s := &sender{client: client, request: t.Options.Duration(keyRequest), wrong: newWrongKeys(time.Now), typ: l.typ}
-	explain, err := probe(ctx, client, s.request, addr)
+	request, wrong := t.Options.Duration(keyRequest), newWrongKeys(time.Now)
+	var s outbox.Sender = &sender{client: client, request: request, wrong: wrong, typ: l.typ}
+	if cluster, ok := client.(*goredis.ClusterClient); ok {
+		s = &clusterSender{client: cluster, request: request, wrong: wrong, typ: l.typ, tags: slotTags()}
+	}
+	explain, err := probe(ctx, client, request, addr)
 	if err != nil {
 		client.Close()
 		return nil, err
 	}
 	sink, err := outbox.Open(outbox.Config{FS: c.fs, Root: c.staging, Kind: c.spec.Name, Table: t, Owner: o,
-		Location: fmt.Sprintf("redis://%s/%d", addr.host, addr.db),
+		Location: addr.String(),
 		Roll:     connector.RollPolicy{Bytes: t.Options.Bytes(keyFlushBytes), Age: t.Options.Duration(keyFlushAge)},
-		Sender:   s, NewEncoder: func() (outbox.Encoder, error) { return &encoder{layout: l, wrong: s.wrong}, nil },
+		Sender:   s, NewEncoder: func() (outbox.Encoder, error) { return &encoder{layout: l, wrong: wrong}, nil },
 		Explain: []string{explain}})
 	if err != nil {
 		client.Close()
@@ -43,10 +47,10 @@ func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connecto
 
 // probe looks what the server is and how it keeps its data. A user who may not ask,
 // and a server that does not answer, are no error.
-func probe(ctx context.Context, client *goredis.Client, request time.Duration, a address) (explain string, err error) {
+func probe(ctx context.Context, client goredis.UniversalClient, request time.Duration, a address) (explain string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, request)
 	defer cancel()
-	name := fmt.Sprintf("redis://%s/%d", a.host, a.db)
+	name := a.String()
 	info, err := client.Info(ctx).Result()
 	switch code := codeOf(err); {
 	case err == nil:
@@ -58,13 +62,19 @@ func probe(ctx context.Context, client *goredis.Client, request time.Duration, a
 		return fmt.Sprintf("%s does not answer yet (%v): rows wait for it", name, err), nil
 	}
 	f := infoFields(info)
-	switch f["redis_mode"] {
-	case "cluster":
-		return "", &connector.OptionError{Key: keyURL, OnValue: true, Message: "not_yet: Redis Cluster; the server is a node of one"}
-	case "sentinel":
-		return "", &connector.OptionError{Key: keyURL, OnValue: true, Message: "not_yet: Sentinel; the server is one: name the primary itself"}
+	is := f["redis_mode"]
+	switch {
+	case a.mode == modeCluster && is != "cluster":
+		return "", &connector.OptionError{Key: keyNodes, OnValue: true, Message: "the server is no node of a cluster", Hint: "'" + keyMode + "' = '" + modeSingle + "'"}
+	case a.mode != modeCluster && is == "cluster":
+		return "", &connector.OptionError{Key: keyURL, OnValue: true, Message: "the server is a node of a cluster", Hint: "'" + keyMode + "' = '" + modeCluster + "'"}
+	case is == "sentinel":
+		return "", &connector.OptionError{Key: keyURL, OnValue: true, Message: "the server is a Sentinel", Hint: "'" + keyMode + "' = '" + modeSentinel + "'"}
 	}
 	explain = fmt.Sprintf("%s is Redis %s, %s; ", name, f["redis_version"], f["role"])
+	if a.mode != modeSingle {
+		explain += "rows that a primary has acknowledged are lost when a replica that has not got them takes its place (min-replicas-to-write); "
+	}
 	if f["aof_enabled"] != "1" {
 		return explain + "it has no append-only file: rows that it has acknowledged are lost when it ends without saving (appendonly yes)", nil
 	}

@@ -2,9 +2,6 @@ package redis
 
 import (
 	_ "embed" // the page
-	"fmt"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,7 +15,16 @@ var page string
 
 // Option keys.
 const (
-	keyURL        = "url"
+	keyURL       = "url"
+	keyMode      = "redis-mode"
+	keyNodes     = "cluster-nodes"
+	keySentinels = "sentinels.info"
+	keyMaster    = "master.name"
+	keyDatabase  = "database"
+	keyTLS       = "tls.enabled"
+
+	keySentinelPassword = "sentinels.password"
+
 	keyUser       = "username"
 	keyPassword   = "password"
 	keyType       = "data-type"
@@ -62,14 +68,14 @@ type Connector struct {
 func New(fsys vfs.FS, staging string) *Connector {
 	return &Connector{fs: fsys, staging: staging, spec: connector.Spec{
 		Name:      "redis",
-		Summary:   "Keys of a Redis server, written and looked up by primary key.",
+		Summary:   "Keys of a Redis server, a Redis Cluster or behind Sentinel, written and looked up by primary key.",
 		Doc:       strings.TrimSpace(page),
 		Sink:      true,
 		Lookup:    true,
 		Options:   options(),
 		Changelog: connector.Upsert,
 		Guarantee: "At least once, with the same end state as exactly once: each row sets absolute values under its primary key, a lane's rows are sent in order, " +
-			"and a request of an earlier process that arrives late is kept out, so that sending again changes nothing.",
+			"and a request of an earlier process that arrives late is kept out, so that sending again changes nothing. (In a cluster: slot by slot.)",
 		Validate: validate,
 	}}
 }
@@ -79,9 +85,17 @@ func (c *Connector) Spec() *connector.Spec { return &c.spec }
 
 func options() []connector.Option {
 	return append([]connector.Option{
-		{Key: keyURL, Type: connector.OptString, Required: true, Secret: true, Check: func(s string) error { _, err := parseURL(s); return err },
-			Doc: "The server: `redis://[user:password@]host:6379[/db]`; `rediss://` uses TLS. It may hold a password, and is masked."},
-		{Key: keyUser, Type: connector.OptString, Doc: "The user, instead of the URL's."},
+		{Key: keyMode, Type: connector.OptEnum, Enum: []string{modeSingle, modeCluster, modeSentinel}, Default: modeSingle,
+			Doc: "What the servers are: one server (`single`), a `cluster`, or a primary with replicas that Sentinel watches (`sentinel`)."},
+		{Key: keyURL, Type: connector.OptString, Secret: true, Check: func(s string) error { _, err := parseURL(s); return err },
+			Doc: "The server: `redis://[user:password@]host:6379[/db]`; `rediss://` uses TLS. It may hold a password, and is masked. For `single`."},
+		{Key: keyNodes, Type: connector.OptString, Check: checkHosts, Doc: "Some nodes of the cluster, `host:6379,host:6379`; the others are found. For `cluster`."},
+		{Key: keySentinels, Type: connector.OptString, Check: checkHosts, Doc: "The Sentinels, `host:26379,host:26379`. For `sentinel`."},
+		{Key: keyMaster, Type: connector.OptString, Doc: "The name under which they watch the primary. For `sentinel`."},
+		{Key: keySentinelPassword, Type: connector.OptString, Secret: true, Doc: "The Sentinels' own password. Unset: they ask for none."},
+		{Key: keyDatabase, Type: connector.OptInt, Default: "0", Doc: "The number of the database. For `sentinel`; with `single` it is the URL's, and a cluster has one."},
+		{Key: keyTLS, Type: connector.OptBool, Default: "false", Doc: "Use TLS, for `cluster` and `sentinel`; with `single` the URL says so."},
+		{Key: keyUser, Type: connector.OptString, Doc: "The user, instead of the URL's. Sentinels are asked without one."},
 		{Key: keyPassword, Type: connector.OptString, Secret: true, Doc: "The user's password, instead of the URL's."},
 		{Key: keyType, Type: connector.OptEnum, Enum: []string{typeHash, typeString, typeSet, typeZSet}, Default: typeHash,
 			Refused: map[string]string{"list": "a list cannot be written by primary key: a row that is sent again would be there twice"},
@@ -131,59 +145,18 @@ func validate(v connector.Values) error {
 	case v.Has(keyCert) != v.Has(keyCertKey):
 		return &connector.OptionError{Key: keyCert, Message: "'" + keyCert + "' and '" + keyCertKey + "' belong together"}
 	}
-	if u, err := parseURL(v.String(keyURL)); err == nil && !u.tls {
-		for _, key := range []string{keyCA, keyCert} {
-			if v.Has(key) {
-				return &connector.OptionError{Key: key, Message: "'" + key + "' has no effect without TLS", Hint: "rediss:// in '" + keyURL + "'"}
+	a, err := addressOf(v)
+	if err != nil {
+		return err
+	}
+	for _, key := range []string{keyCA, keyCert} {
+		if v.Has(key) && !a.tls {
+			hint := "rediss:// in '" + keyURL + "'"
+			if a.mode != modeSingle {
+				hint = "'" + keyTLS + "' = 'true'"
 			}
+			return &connector.OptionError{Key: key, Message: "'" + key + "' has no effect without TLS", Hint: hint}
 		}
 	}
 	return nil
-}
-
-// address is a parsed URL.
-type address struct {
-	host, user, password string
-	db                   int
-	tls                  bool
-}
-
-// parseURL takes a URL apart. Its errors never print it: it may hold a password.
-func parseURL(s string) (address, error) {
-	var a address
-	u, err := url.Parse(s)
-	if err != nil {
-		return a, fmt.Errorf("it is not of the form redis://host:6379/0")
-	}
-	switch u.Scheme {
-	case "redis":
-	case "rediss":
-		a.tls = true
-	case "redis-sentinel", "redis+sentinel":
-		return a, fmt.Errorf("not_yet: Sentinel; name the server itself, or a proxy that follows it")
-	case "unix":
-		return a, fmt.Errorf("not_yet: sockets of the file system; use redis://host:6379/0")
-	default:
-		return a, fmt.Errorf("%q is no protocol of Redis; use redis://host:6379/0", u.Scheme)
-	}
-	switch {
-	case u.Hostname() == "" || strings.Contains(u.Host, ","):
-		return a, fmt.Errorf("it does not name one host: redis://host:6379/0 (not_yet: Redis Cluster and Sentinel)")
-	case u.RawQuery != "" || u.Fragment != "":
-		return a, fmt.Errorf("parameters behind ? are not taken: they are options of the table")
-	}
-	a.host = u.Host
-	if u.Port() == "" {
-		a.host = u.Host + ":6379"
-	}
-	if u.User != nil {
-		a.user = u.User.Username()
-		a.password, _ = u.User.Password()
-	}
-	if db := strings.Trim(u.Path, "/"); db != "" {
-		if a.db, err = strconv.Atoi(db); err != nil || a.db < 0 {
-			return a, fmt.Errorf("%q is no number of a database", db)
-		}
-	}
-	return a, nil
 }

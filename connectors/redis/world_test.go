@@ -145,7 +145,7 @@ func TestAcceptance(t *testing.T) {
 // tests unless with says another.
 func tableOf(t testing.TB, c *Connector, columns []connector.Column, key []int, with map[string]string) *connector.Table {
 	t.Helper()
-	if with["url"] == "" {
+	if with["url"] == "" && with[keyMode] == "" {
 		with["url"] = shared.URL()
 	}
 	return tableWith(t, c, columns, key, with)
