@@ -41,16 +41,6 @@ END;
 // homesTables are the written tables of homesJob.
 var homesTables = []string{"entered", "far"}
 
-// visitsOf are records of a day of January 2024.
-func visitsOf(day, first, count int) (records []string, rows multiset) {
-	rows = multiset{}
-	for id := first; id < first+count; id++ {
-		records = append(records, fmt.Sprintf(`{"id":%d,"ts":"2024-01-%02d 12:00:00"}`, id, day))
-		rows[fmt.Sprintf("id=%d dt=2024-01-%02d", id, day)]++
-	}
-	return records, rows
-}
-
 // TestTwoClusters kills the cluster that a job writes to, for good. The table moves to
 // its standby by itself, with the partition that was not complete; what was announced
 // stays. When the old cluster is back its void files are hidden, and the table goes
