@@ -76,3 +76,16 @@ func TestPlaces(t *testing.T) {
 		t.Errorf("late rows go to %q, not %q", side, late)
 	}
 }
+
+// TestHiveStandbyNeedsItsPath: a standby beside no directory would be passed over.
+func TestHiveStandbyNeedsItsPath(t *testing.T) {
+	c, _ := registry(t, all.Deps{}).Lookup("hive")
+	with := map[string]string{"connector": "hive", "hive.metastore.uris": "thrift://a:9083", "hdfs.standby": "hdfs://b/x", "sink.partition-commit.policy.kind": "metastore"}
+	if _, errs := c.Spec().Resolve(with); len(errs) != 1 || errs[0].Key != "path" {
+		t.Errorf("without a path: %v", errs)
+	}
+	with["path"] = "hdfs://a/x"
+	if _, errs := c.Spec().Resolve(with); len(errs) > 0 {
+		t.Errorf("with a path: %v", errs)
+	}
+}

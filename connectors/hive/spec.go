@@ -30,6 +30,7 @@ const (
 	keyPolicy      = "sink.partition-commit.policy.kind"
 	keyInt64       = "parquet.write.int64.timestamp"
 	keyHDFSUser    = "hdfs.user"
+	keyStandby     = "hdfs.standby"
 	keyDefaultName = "partition.default-name"
 	keyRetention   = "sink.versions.retention"
 	keyLate        = "sink.late-data"
@@ -182,6 +183,9 @@ func validate(files *connector.Spec, v connector.Values) error {
 		if v.Duration(k) <= 0 {
 			return &connector.OptionError{Key: k, OnValue: true, Message: "no call can end within 0 seconds"}
 		}
+	}
+	if v.Has(keyStandby) && !v.Has(keyPath) {
+		return &connector.OptionError{Key: keyPath, Missing: true, Message: "a table with a standby needs option '" + keyPath + "', its directory at the main home"}
 	}
 	if files.Validate == nil {
 		return nil

@@ -57,11 +57,15 @@ func (h *homes) move(s Scope, f *Moved) {
 		list[at] = f // what became of it
 		return
 	}
-	h.moved[f.Table] = append(list, f)
 	// After compaction the word of what became of a move may stand behind a later move.
-	if !slices.ContainsFunc(list, func(x *Moved) bool { return x.Number > f.Number && x.TablePartition == f.TablePartition }) {
+	later := func(x *Moved) bool { return x.Number > f.Number }
+	if at = slices.IndexFunc(list, later); at < 0 {
+		at = len(list)
+	}
+	if !slices.ContainsFunc(list[at:], func(x *Moved) bool { return x.TablePartition == f.TablePartition }) {
 		h.settled[CloseKey{f.Table, f.TablePartition}] = f.To
 	}
+	h.moved[f.Table] = slices.Insert(list, at, f)
 }
 
 // last is the number of a table's last switch, 0 for none, and its home.
