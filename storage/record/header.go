@@ -172,7 +172,19 @@ func (h *Header) put(b []byte) {
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Checksum is CRC-32C, the checksum of record batches and of all log files.
-func Checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
+func Checksum(b []byte) uint32 { return UpdateChecksum(0, b) }
 
 // UpdateChecksum continues a Checksum over more bytes.
-func UpdateChecksum(crc uint32, b []byte) uint32 { return crc32.Update(crc, castagnoli, b) }
+func UpdateChecksum(crc uint32, b []byte) uint32 {
+	// What was just read from a disk or a socket is in no near cache, and the sum would
+	// wait for each line of it: the next step is brought in while this one is summed.
+	for len(b) >= 2*sumStep {
+		prefetch(&b[sumStep], sumStep/lineBytes)
+		crc = crc32.Update(crc, castagnoli, b[:sumStep])
+		b = b[sumStep:]
+	}
+	return crc32.Update(crc, castagnoli, b)
+}
+
+// sumStep is how much is summed at a time, in bytes.
+const sumStep = 4 << 10

@@ -15,6 +15,9 @@ const (
 	// a larger one than that, in bytes.
 	minAhead = 64 << 10
 	maxAhead = 4 << 20
+	// aheadFetches is how many Fetches a piece serves if there is room: larger reads
+	// cost the kernel and the disk less.
+	aheadFetches = 2
 	// aheadIdle is how long a piece is kept for a reader that does not come.
 	aheadIdle = 5 * time.Second
 )
@@ -43,10 +46,12 @@ type aheadCache struct {
 // reading until done is closed.
 type aheadPiece struct {
 	window
-	size   int64
-	since  time.Time
-	failed bool
-	done   chan struct{}
+	size  int64 // of its buffer
+	since time.Time
+	// maxBytes is how much is read.
+	maxBytes int
+	failed   bool
+	done     chan struct{}
 }
 
 func newAheadCache(maxBytes int64) *aheadCache {
@@ -55,7 +60,7 @@ func newAheadCache(maxBytes int64) *aheadCache {
 
 // take takes out the piece that begins at an offset; a reading under way is waited
 // for. It is false if there is none of this segment. The window has at most maxBytes,
-// but for its first chunk.
+// but for its first chunk; the rest of the piece stays.
 func (a *aheadCache) take(id PartitionID, offset int64, seg *segmentInfo, maxBytes int) (window, bool) {
 	key := aheadKey{id, offset}
 	a.mu.Lock()
@@ -73,26 +78,29 @@ func (a *aheadCache) take(id PartitionID, offset int64, seg *segmentInfo, maxByt
 		e.drop() // the segment was replaced meanwhile
 		return window{}, false
 	}
-	e.limit(maxBytes)
+	if rest, ok := e.split(maxBytes); ok {
+		a.keep(aheadKey{id, e.next}, rest)
+	}
 	return e.window, true
 }
 
-// limit drops the chunks beyond maxBytes, but for the first.
-func (w *window) limit(maxBytes int) {
-	n := len(w.chunks)
-	for ; n > 1 && w.bytes > maxBytes; n-- {
-		w.bytes -= len(w.chunks[n-1])
+// keep puts a window in whose reader has not come yet.
+func (a *aheadCache) keep(key aheadKey, w window) {
+	e := &aheadPiece{window: w, size: int64(len(w.buf.b)), since: time.Now(), done: make(chan struct{})}
+	close(e.done)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed || a.pieces[key] != nil || a.bytes+e.size > a.max {
+		e.drop()
+		return
 	}
-	if n < len(w.chunks) {
-		w.chunks = w.chunks[:n]
-		w.next = lastOffset(w.chunks[n-1]) + 1
-	}
+	a.insert(key, e)
 }
 
 // drop gives the memory of a piece back that was read and taken out.
 func (e *aheadPiece) drop() {
 	if !e.failed {
-		e.buf.pool.put(e.buf)
+		e.buf.release()
 	}
 }
 
@@ -113,13 +121,18 @@ func (a *aheadCache) begin(key aheadKey, size int64) *aheadPiece {
 		return nil
 	}
 	e := &aheadPiece{size: size, since: time.Now(), done: make(chan struct{})}
-	a.pieces[key] = e
-	a.bytes += size
+	a.insert(key, e)
 	a.reads.Add(1)
+	return e
+}
+
+// insert puts a piece in; mu is held.
+func (a *aheadCache) insert(key aheadKey, e *aheadPiece) {
+	a.pieces[key] = e
+	a.bytes += e.size
 	if a.sweeper == nil {
 		a.sweeper = time.AfterFunc(aheadIdle, a.sweep)
 	}
-	return e
 }
 
 // sweep drops what nobody came for.
@@ -167,7 +180,10 @@ func (s *Store) readAhead(p *partition, offset int64, maxBytes int) {
 	r := p.segs[i]
 	p.shard.mu.Unlock()
 	maxBytes = min(maxBytes, maxAhead)
-	e := s.ahead.begin(aheadKey{p.id, offset}, int64(pooledSize(segment.RunBuffer(int(min(int64(maxBytes), r.bytes))))))
+	e := s.beginAhead(p, &r, offset, min(aheadFetches*maxBytes, maxAhead))
+	if e == nil {
+		e = s.beginAhead(p, &r, offset, maxBytes)
+	}
 	if e == nil {
 		return
 	}
@@ -183,7 +199,17 @@ func (s *Store) readAhead(p *partition, offset int64, maxBytes int) {
 		defer func() { <-s.cold }()
 		var err error
 		// The Fetch that comes for it meets an error itself, and says so.
-		e.window, err = s.readWindow(&r, p.id, offset, maxBytes)
+		e.window, err = s.readWindow(&r, p.id, offset, e.maxBytes)
 		e.failed = err != nil
 	}()
+}
+
+// beginAhead makes room for a piece of at most so many bytes of batches.
+func (s *Store) beginAhead(p *partition, r *segRef, offset int64, maxBytes int) *aheadPiece {
+	size := pooledSize(segment.RunBuffer(int(min(int64(maxBytes), r.bytes))))
+	e := s.ahead.begin(aheadKey{p.id, offset}, int64(size))
+	if e != nil {
+		e.maxBytes = maxBytes
+	}
+	return e
 }

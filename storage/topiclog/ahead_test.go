@@ -1,6 +1,7 @@
 package topiclog
 
 import (
+	"bytes"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,7 +42,7 @@ func aheadBatch(t *testing.T, offset int64) []byte {
 // A piece is taken once, by who asks for its offset of the same segment, and gives
 // at most what was asked for.
 func TestAheadPieces(t *testing.T) {
-	a, pool, seg := newAheadCache(1000), &bufferPool{}, &segmentInfo{}
+	a, pool, seg := newAheadCache(1<<20), &bufferPool{}, &segmentInfo{}
 	one, two := aheadBatch(t, 10), aheadBatch(t, 11)
 	at := aheadKey{1, 10}
 	readAheadOf(t, a, pool, at, seg, 100, one, two)
@@ -53,10 +54,23 @@ func TestAheadPieces(t *testing.T) {
 	}
 	w, ok := a.take(1, 10, seg, len(one)+len(two)-1)
 	if !ok || len(w.chunks) != 1 || w.bytes != len(one) || w.next != 11 {
-		t.Errorf("%v: %d chunks of %d bytes up to %d, want the first up to 11", ok, len(w.chunks), w.bytes, w.next)
+		t.Fatalf("%v: %d chunks of %d bytes up to %d, want the first up to 11", ok, len(w.chunks), w.bytes, w.next)
 	}
-	if _, ok := a.take(1, 10, seg, 1000); ok || a.bytes != 0 {
-		t.Errorf("taken twice, %d bytes are left", a.bytes)
+	if _, ok := a.take(1, 10, seg, 1000); ok {
+		t.Error("taken twice")
+	}
+	rest, ok := a.take(1, 11, seg, 1)
+	if !ok || len(rest.chunks) != 1 || !bytes.Equal(rest.chunks[0], two) || rest.bytes != len(two) || rest.next != 12 || a.bytes != 0 {
+		t.Fatalf("%v: the rest is %d bytes up to %d, want %d up to 12; %d bytes are left", ok, rest.bytes, rest.next, len(two), a.bytes)
+	}
+	// The memory is of both parts, and used again after the last.
+	if w.buf != rest.buf || w.buf.refs.Load() != 2 {
+		t.Errorf("%d references of the buffer, want 2", w.buf.refs.Load())
+	}
+	w.buf.release()
+	rest.buf.release()
+	if n := rest.buf.refs.Load(); n != 0 {
+		t.Errorf("%d references of the buffer after both were given back", n)
 	}
 	readAheadOf(t, a, pool, at, seg, 100, one)
 	if _, ok := a.take(1, 10, &segmentInfo{}, 1000); ok {

@@ -96,6 +96,10 @@ func (s *Store) fetch(req FetchRequest) (*Lease, error) {
 			}
 			p.cutDamaged(l)
 			l.cutAt(l.ReadEnd)
+			s.readOn(l, p, req.MaxBytes)
+			if l.inOrder {
+				s.readAhead(p, l.NextOffset, req.MaxBytes)
+			}
 			if p.isolate(l, req) {
 				return l, nil
 			}
@@ -214,63 +218,7 @@ func (l *Lease) detachSmall(pool *bufferPool) {
 	for _, b := range l.blocks {
 		b.release()
 	}
-	l.blocks, l.buf = nil, buf
-}
-
-// readSegment fills the lease from a segment: with what was read ahead, or from the
-// disk. For a reader that goes on where the one before ended, what comes next is
-// read ahead.
-func (s *Store) readSegment(l *Lease, r *segRef, p *partition, offset int64, maxBytes int) error {
-	w, goesOn := s.ahead.take(p.id, offset, r.seg, maxBytes)
-	if !goesOn {
-		goesOn = p.coldNext.Load() == offset
-		// What is not in the write cache comes from the disk: readers of it wait here
-		// for each other, and the disk's queue stays short for appends.
-		s.cold <- struct{}{}
-		var err error
-		w, err = s.readWindow(r, p.id, offset, maxBytes)
-		<-s.cold
-		if err != nil {
-			return err
-		}
-	}
-	p.coldNext.Store(w.next)
-	if goesOn {
-		s.readAhead(p, w.next, maxBytes)
-	}
-	l.buf, l.Chunks, l.Bytes, l.NextOffset = w.buf, w.chunks, w.bytes, w.next
-	return nil
-}
-
-// window is what one read of a segment gave.
-type window struct {
-	seg    *segmentInfo
-	buf    *readBuffer
-	chunks [][]byte // parts of buf, every byte verified
-	bytes  int      // of the chunks
-	next   int64    // the offset behind them
-}
-
-// readWindow reads batches from the disk.
-func (s *Store) readWindow(r *segRef, id PartitionID, offset int64, maxBytes int) (window, error) {
-	reader := s.segc.Reader(r.seg.path, segment.Meta{ID: r.seg.id, Kind: r.seg.kind})
-	w := window{seg: r.seg, buf: s.bufs.take(segment.RunBuffer(int(min(int64(maxBytes), r.bytes))))}
-	var err error
-	w.chunks, w.next, err = reader.ReadRun(w.buf.b, uint64(id), offset, maxBytes)
-	var short *segment.ShortBufferError
-	if errors.As(err, &short) {
-		s.bufs.put(w.buf)
-		w.buf = s.bufs.take(short.Need)
-		w.chunks, w.next, err = reader.ReadRun(w.buf.b, uint64(id), offset, maxBytes)
-	}
-	if err != nil {
-		s.bufs.put(w.buf)
-		return window{}, err
-	}
-	for _, c := range w.chunks {
-		w.bytes += len(c)
-	}
-	return w, nil
+	l.blocks, l.bufs = nil, []*readBuffer{buf}
 }
 
 // cutDamaged ends a lease before the first batch behind known damage, so that

@@ -30,7 +30,8 @@ type Lease struct {
 
 	released atomic.Bool
 	blocks   []*block
-	buf      *readBuffer
+	bufs     []*readBuffer
+	inOrder  bool // it goes on where the one before of the partition ended
 }
 
 // Release gives the memory back; the chunks are invalid after it. It may be
@@ -42,16 +43,29 @@ func (l *Lease) Release() {
 	for _, b := range l.blocks {
 		b.release()
 	}
-	if l.buf != nil {
-		l.buf.pool.put(l.buf)
+	for _, b := range l.bufs {
+		b.release()
 	}
-	l.blocks, l.buf, l.Chunks = nil, nil, nil
+	l.blocks, l.bufs, l.Chunks = nil, nil, nil
 }
 
-// readBuffer is memory for reading from segments and for copies.
+// readBuffer is memory for reading from segments and for copies. The last reference
+// gives it back.
 type readBuffer struct {
 	b    []byte
+	refs atomic.Int32
 	pool *bufferPool
+}
+
+func (r *readBuffer) retain() *readBuffer {
+	r.refs.Add(1)
+	return r
+}
+
+func (r *readBuffer) release() {
+	if r.refs.Add(-1) == 0 {
+		r.pool.put(r)
+	}
 }
 
 // Sizes of pooled read buffers: what runs of powers of two between these take.
@@ -93,14 +107,16 @@ func pooledSize(n int) int {
 	return size
 }
 
+// take returns a buffer with one reference.
 func (p *bufferPool) take(n int) *readBuffer {
 	class, size, ok := sizeClass(n)
 	if ok {
 		if b, ok := p.pools[class].Get().(*readBuffer); ok {
-			return b
+			return b.retain()
 		}
 	}
-	return &readBuffer{b: vfs.NewBuffer(size), pool: p}
+	b := &readBuffer{b: vfs.NewBuffer(size), pool: p}
+	return b.retain()
 }
 
 func (p *bufferPool) put(r *readBuffer) {

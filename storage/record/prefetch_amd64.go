@@ -1,0 +1,10 @@
+package record
+
+// lineBytes is what the processor brings into its cache at once.
+const lineBytes = 64
+
+// prefetch begins to bring lines of memory into the processor's cache, and does not
+// wait for them.
+//
+//go:noescape
+func prefetch(first *byte, lines int)
