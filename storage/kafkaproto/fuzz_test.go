@@ -44,8 +44,8 @@ func FuzzRequest(f *testing.F) {
 		switch fr.key {
 		case 0:
 			var p produceRequest
-			if err := p.parse(fr.version, rest); err == nil && p.partitions > len(rest) {
-				t.Fatalf("%d partitions in %d bytes", p.partitions, len(rest))
+			if err := p.parse(fr.version, rest); err == nil && len(p.all) > len(rest) {
+				t.Fatalf("%d partitions in %d bytes", len(p.all), len(rest))
 			}
 		case 1:
 			var p fetchRequest

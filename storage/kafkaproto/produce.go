@@ -26,11 +26,9 @@ package kafkaproto
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
 	"net"
-	"sync/atomic"
+	"slices"
 	"time"
 
 	"github.com/millrace/millrace/storage/acl"
@@ -39,39 +37,75 @@ import (
 	"github.com/millrace/millrace/storage/topiclog"
 )
 
-// produceRequest is a decoded request. Records are views of its bytes.
+// produceRequest is a decoded request. Records are views of its bytes. Its memory is
+// used again: a request may have thousands of partitions.
 type produceRequest struct {
 	transactionalID []byte
 	acks            int16
 	topics          []produceTopic
-	partitions      int
-	bytes           int // of all records
+	all             []producePartition // of all topics
+	headers         []record.Header    // of the batches that were not refused
+	bytes           int                // of all records
+
+	// What goes to the log, which of all each is, and the memory of the answer.
+	appends []topiclog.AppendRequest
+	handed  []int32
+	out     []byte
 }
 
 type produceTopic struct {
 	topicRef
-	partitions []producePartition
+	partitions []producePartition // a part of all
 }
 
+// producePartition is a partition of a request. It is small: who makes a request up gets
+// many of them for few bytes, and an honest one is passed over several times.
 type producePartition struct {
-	index   int32
-	records []byte
-
-	// transactional batches have a producer.
-	transactional bool
-	who           topiclog.ProducerIdentity
-
+	index  int32
+	header int32 // of the records, in headers
 	id     topiclog.PartitionID
-	handed bool // to the log
 	code   int16
-	err    error
-	// bad are the records, counted from the batch's first, that err is about; the
-	// others were not stored because of them.
-	bad   []int32
+	handed bool // to the log
+	// transactional batches have a producer, whose open transaction must have them.
+	transactional bool
+	records       []byte
+
 	base  int64
 	start int64
 	// stamped is the time that the records got, on a topic with log-append time.
 	stamped int64
+	why     *refusal // of code, may be nil
+}
+
+// refusal says why records were not stored.
+type refusal struct {
+	err error
+	// bad are the records, counted from the batch's first, that err is about; the
+	// others were not stored because of them.
+	bad []int32
+}
+
+func (p *producePartition) refuse(code int16, err error, bad ...int32) {
+	p.code, p.why = code, &refusal{err, bad}
+}
+
+// err says why the records were not stored, if they were not.
+func (p *producePartition) err() error {
+	if p.why == nil {
+		return nil
+	}
+	return p.why.err
+}
+
+// maxPooledPartitions bounds the requests whose memory is kept for use again.
+const maxPooledPartitions = 1 << 13
+
+// reset lets go of everything but the memory.
+func (p *produceRequest) reset() {
+	clear(p.topics)
+	clear(p.all)
+	clear(p.appends)
+	*p = produceRequest{topics: p.topics[:0], all: p.all[:0], headers: p.headers[:0], appends: p.appends[:0], handed: p.handed[:0], out: p.out[:0]}
 }
 
 // parse decodes a request of a version.
@@ -82,43 +116,47 @@ func (p *produceRequest) parse(version int16, b []byte) error {
 	}
 	p.acks = r.int16()
 	r.int32() // how long to wait for followers, of which there are none
-	p.topics = make([]produceTopic, r.arrayLen(3))
+	n := r.arrayLen(3)
+	p.topics = slices.Grow(p.topics[:0], n)[:n]
 	for i := range p.topics {
-		t := &p.topics[i]
-		t.read(&r, version >= 13)
-		t.partitions = make([]producePartition, r.arrayLen(5))
-		for j := range t.partitions {
-			t.partitions[j] = producePartition{index: r.int32(), records: r.nullableBytes(), base: -1, start: -1, stamped: -1}
-			r.tags()
-		}
-		p.partitions += len(t.partitions)
-		for j := range t.partitions {
-			p.bytes += len(t.partitions[j].records)
-		}
+		p.topics[i].read(&r, version >= 13)
+		p.parsePartitions(&r, &p.topics[i])
 		r.tags()
 		if r.bad {
 			break
 		}
 	}
 	r.tags()
+	// Now that they do not move any more.
+	from := 0
+	for i := range p.topics {
+		n := len(p.topics[i].partitions)
+		p.topics[i].partitions = p.all[from : from+n : from+n]
+		from += n
+	}
 	return r.end()
 }
 
+// parsePartitions decodes the partitions of a topic; t.partitions has their number.
+func (p *produceRequest) parsePartitions(r *reader, t *produceTopic) {
+	n, from := r.arrayLen(5), len(p.all)
+	p.all = slices.Grow(p.all, n)[:from+n]
+	t.partitions = p.all[from:]
+	for j := range t.partitions {
+		part := &t.partitions[j]
+		*part = producePartition{index: r.int32(), records: r.nullableBytes(), base: -1, start: -1, stamped: -1}
+		r.tags()
+		p.bytes += len(part.records)
+	}
+}
+
 func serveProduce(c *call) (*reply, error) {
-	var req produceRequest
+	req := c.s.produces.Get().(*produceRequest)
 	if err := req.parse(c.version, c.body); err != nil {
 		return nil, fmt.Errorf("produce version %d: %w", c.version, err)
 	}
 	c.throttle = max(c.throttle, c.spend(quota.ProduceRate, req.bytes))
 	mayUse := c.mayUseTransaction(req.transactionalID)
-	var left atomic.Int64
-	left.Store(1)
-	wait := make(chan struct{})
-	finish := func() {
-		if left.Add(-1) == 0 {
-			close(wait)
-		}
-	}
 	dec := c.s.decoders.Get().(*record.Decoder)
 	now := time.Now()
 	for i := range req.topics {
@@ -132,184 +170,96 @@ func serveProduce(c *call) (*reply, error) {
 			if p.code = code; code != codeNone {
 				continue
 			}
-			p.id, p.err = c.checkProduced(&req, &topic, p, dec, now)
+			c.checkProduced(req, &topic, p, dec, now)
 		}
 	}
 	c.s.decoders.Put(dec)
 	if c.version >= versionProduceJoins {
-		c.joinTransaction(&req)
+		c.joinTransaction(req)
 	}
-	parts := make([]*producePartition, 0, req.partitions)
-	appends := make([]topiclog.AppendRequest, 0, req.partitions)
-	for i := range req.topics {
-		for j := range req.topics[i].partitions {
-			p := &req.topics[i].partitions[j]
-			if p.code != codeNone {
-				continue
-			}
-			// Checksums were verified a moment ago.
-			r := topiclog.AppendRequest{Partition: p.id, Batches: p.records, Trusted: true}
-			if p.transactional {
-				r.TransactionalID, r.FreshEpoch = string(req.transactionalID), c.version >= versionProduceJoins
-			}
-			p.handed = true
-			parts, appends = append(parts, p), append(appends, r)
-		}
+	wait := make(chan struct{})
+	req.hand(c, func() { close(wait) })
+	return &reply{
+		wait:    wait,
+		build:   func() (net.Buffers, error) { return req.answer(c) },
+		release: func() { c.s.keepProduce(req) },
+	}, nil
+}
+
+// keepProduce keeps the memory of a request that was answered.
+func (s *Server) keepProduce(req *produceRequest) {
+	if cap(req.all) <= maxPooledPartitions {
+		req.reset()
+		s.produces.Put(req)
 	}
-	left.Add(int64(len(appends)))
-	c.s.opts.Store.AppendAll(appends, func(i int, res topiclog.AppendResult, err error) {
-		p := parts[i]
-		p.base, p.start, p.stamped = res.BaseOffset, res.Start, res.StampedMillis
-		if err != nil {
-			p.base, p.start, p.stamped, p.code, p.err = -1, -1, -1, produceCode(err, c.version), err
+}
+
+// hand gives to the log what was not refused; ended is called when it has answered all.
+func (p *produceRequest) hand(c *call, ended func()) {
+	p.appends = slices.Grow(p.appends, len(p.all))
+	p.handed = slices.Grow(p.handed, len(p.all))
+	for i := range p.all {
+		part := &p.all[i]
+		if part.code != codeNone {
+			continue
 		}
-		finish()
-	})
-	finish()
-	return &reply{wait: wait, build: func() (net.Buffers, error) { return req.answer(c) }}, nil
+		// Checksums were verified a moment ago.
+		r := topiclog.AppendRequest{Partition: part.id, Batches: part.records, Trusted: true, Header: &p.headers[part.header]}
+		if part.transactional {
+			r.TransactionalID, r.FreshEpoch = string(p.transactionalID), c.version >= versionProduceJoins
+		}
+		part.handed = true
+		p.appends, p.handed = append(p.appends, r), append(p.handed, int32(i))
+	}
+	c.s.opts.Store.AppendAll(p.appends, func(i int, res topiclog.AppendResult, err error) {
+		part := &p.all[p.handed[i]]
+		if err == nil {
+			part.base, part.start, part.stamped = res.BaseOffset, res.Start, res.StampedMillis
+		} else {
+			part.refuse(produceCode(err, c.version), err)
+		}
+	}, ended)
 }
 
 // joinTransaction adds the partitions of a request to its transaction, durably.
 func (c *call) joinTransaction(req *produceRequest) {
 	var in []*producePartition
 	var ids []topiclog.PartitionID
-	for i := range req.topics {
-		for j := range req.topics[i].partitions {
-			if p := &req.topics[i].partitions[j]; p.code == codeNone && p.transactional {
-				in, ids = append(in, p), append(ids, p.id)
-			}
+	for i := range req.all {
+		if p := &req.all[i]; p.code == codeNone && p.transactional {
+			in, ids = append(in, p), append(ids, p.id)
 		}
 	}
 	if len(in) == 0 {
 		return
 	}
-	err := c.s.opts.Store.AddToTransaction(context.Background(), string(req.transactionalID), in[0].who, ids)
+	first := &req.headers[in[0].header]
+	who := identity(first.ProducerID, first.ProducerEpoch)
+	err := c.s.opts.Store.AddToTransaction(context.Background(), string(req.transactionalID), who, ids)
 	for _, p := range in {
 		if err != nil {
-			p.code, p.err = produceCode(err, c.version), err
+			p.refuse(produceCode(err, c.version), err)
 		}
 	}
 }
 
-// checkProduced applies the rules for what a client may append, sets p.code and
-// returns the partition.
-func (c *call) checkProduced(req *produceRequest, topic *topiclog.Target, p *producePartition, dec *record.Decoder, now time.Time) (topiclog.PartitionID, error) {
-	refuse := func(code int16, err error) (topiclog.PartitionID, error) {
-		p.code = code
-		return 0, err
-	}
-	id, ok := topic.Partition(p.index)
-	switch {
-	case !ok:
-		return refuse(codeUnknownTopic, fmt.Errorf("topic %s has no partition %d", topic.Name, p.index))
-	case internalTopic(topic.Name):
-		return refuse(codeInvalidTopic, fmt.Errorf("topic %s is the store's own", topic.Name))
-	case req.acks < -1 || req.acks > 1:
-		return refuse(codeInvalidRequiredAcks, fmt.Errorf("acks must be -1, 0 or 1, not %d", req.acks))
-	case c.version < 3:
-		return refuse(codeUnsupportedFormat, errors.New("message formats before 2 are not stored"))
-	case len(p.records) > topic.Settings.MaxMessageBytes:
-		return refuse(codeMessageTooLarge, fmt.Errorf("batch of %d bytes, max.message.bytes is %d", len(p.records), topic.Settings.MaxMessageBytes))
-	}
-	b, rest, err := record.Split(p.records)
-	switch {
-	case errors.Is(err, record.ErrMagic):
-		return refuse(codeInvalidRecord, err)
-	case err != nil:
-		return refuse(codeOf(err), err)
-	case len(rest) > 0:
-		return refuse(codeInvalidRecord, fmt.Errorf("more than one batch: %d bytes after the first", len(rest)))
-	case b.Attributes.Control():
-		return refuse(codeInvalidRecord, errors.New("clients may not append control batches"))
-	case b.Attributes.Transactional() && req.transactionalID == nil:
-		return refuse(codeTransactionDenied, errors.New("a transactional batch without a transactional id"))
-	case b.Attributes.Codec() == record.Zstd && c.version < 7:
-		return refuse(codeUnsupportedCompression, errors.New("zstd needs Produce version 7"))
-	}
-	if err := b.CheckProduced(); err != nil {
-		return refuse(codeOf(err), err)
-	}
-	if err := record.CorrectRecords(&b, dec); err != nil {
-		return refuse(codeOf(err), err)
-	}
-	if p.bad, err = checkTimes(b, dec, &topic.Settings, now); err != nil {
-		return refuse(codeInvalidTimestamp, err)
-	}
-	if b.Attributes.Transactional() {
-		p.transactional, p.who = true, identity(b.ProducerID, b.ProducerEpoch)
-	}
-	if topic.Settings.Compact {
-		if p.bad, err = checkKeys(b, dec); err != nil {
-			return refuse(codeInvalidRecord, err)
-		}
-	}
-	return id, nil
-}
-
-// checkTimes applies the topic's bounds for timestamps, and returns the records that
-// are out of them. The largest timestamp is known to be the header's.
-func checkTimes(b record.Batch, dec *record.Decoder, s *topiclog.Settings, now time.Time) (bad []int32, err error) {
-	ms := now.UnixMilli()
-	switch {
-	case s.LogAppendTime:
-		return nil, nil // the records get another one
-	case b.MaxTimestamp-ms <= s.MaxAfterMillis && s.MaxBeforeMillis == math.MaxInt64:
-		return nil, nil
-	}
-	var refused error
-	bad, err = recordsThat(b, dec, func(rec *record.Record) bool {
-		switch ahead := rec.Timestamp - ms; {
-		case rec.Timestamp == record.NoTimestamp:
-			return false
-		case ahead > s.MaxAfterMillis:
-			refused = fmt.Errorf("timestamp %d is %d ms in the future, message.timestamp.after.max.ms is %d", rec.Timestamp, ahead, s.MaxAfterMillis)
-		case s.MaxBeforeMillis != math.MaxInt64 && -ahead > s.MaxBeforeMillis:
-			refused = fmt.Errorf("timestamp %d is %d ms in the past, message.timestamp.before.max.ms is %d", rec.Timestamp, -ahead, s.MaxBeforeMillis)
-		default:
-			return false
-		}
-		return true
-	})
-	return bad, errors.Join(err, refused)
-}
-
-// checkKeys returns the records without a key: a compacted topic could not keep them
-// apart.
-func checkKeys(b record.Batch, dec *record.Decoder) (bad []int32, err error) {
-	bad, err = recordsThat(b, dec, func(rec *record.Record) bool { return rec.Key == nil })
-	if err == nil && len(bad) > 0 {
-		err = fmt.Errorf("record %d has no key, which a compacted topic needs", bad[0])
-	}
-	return bad, err
-}
-
-// recordsThat lists the records of a batch, counted from its first, that match.
-func recordsThat(b record.Batch, dec *record.Decoder, match func(*record.Record) bool) (found []int32, err error) {
-	it, err := dec.Records(b)
-	if err != nil {
-		return nil, err
-	}
-	for rec := (record.Record{}); it.Next(&rec); {
-		if match(&rec) {
-			found = append(found, int32(rec.Offset-b.BaseOffset))
-		}
-	}
-	return found, it.Err()
-}
+// answerBytes is what a topic with a short name, and a partition without an error, take
+// in a response, about.
+const answerBytes = 40
 
 // answer encodes the response; none for acks 0.
 func (p *produceRequest) answer(c *call) (net.Buffers, error) {
 	if p.acks == 0 {
-		for i := range p.topics {
-			for _, part := range p.topics[i].partitions {
-				if part.code != codeNone {
-					return nil, fmt.Errorf("producing without acknowledgement failed: code %d: %w", part.code, part.err)
-				}
+		for i := range p.all {
+			if part := &p.all[i]; part.code != codeNone {
+				return nil, fmt.Errorf("producing without acknowledgement failed: code %d: %w", part.code, part.err())
 			}
 		}
 		return nil, nil
 	}
-	w := newWriter(c.correlation, c.flexible, c.flexible)
+	w := &writer{flexible: c.flexible, cur: slices.Grow(p.out[:0], answerBytes*(len(p.topics)+len(p.all)))}
+	defer func() { p.out = w.cur }()
+	w.begin(c.correlation, c.flexible)
 	w.arrayLen(len(p.topics))
 	for i := range p.topics {
 		t := &p.topics[i]
@@ -323,25 +273,7 @@ func (p *produceRequest) answer(c *call) (net.Buffers, error) {
 					part.start = start
 				}
 			}
-			w.int32(part.index)
-			w.int16(part.code)
-			w.int64(part.base)
-			if c.version >= 2 {
-				w.int64(part.stamped)
-			}
-			if c.version >= 5 {
-				w.int64(part.start)
-			}
-			if c.version >= 8 {
-				w.arrayLen(len(part.bad))
-				for _, at := range part.bad {
-					w.int32(at)
-					w.nullableString(nil) // the partition's text is each one's
-					w.tags()
-				}
-				w.nullableString(message(part.err))
-			}
-			w.tags()
+			part.write(w, c.version)
 		}
 		w.tags()
 	}
@@ -350,4 +282,31 @@ func (p *produceRequest) answer(c *call) (net.Buffers, error) {
 	}
 	w.tags()
 	return w.frame(), nil
+}
+
+// write encodes a partition of the response.
+func (p *producePartition) write(w *writer, version int16) {
+	w.int32(p.index)
+	w.int16(p.code)
+	w.int64(p.base)
+	if version >= 2 {
+		w.int64(p.stamped)
+	}
+	if version >= 5 {
+		w.int64(p.start)
+	}
+	if version >= 8 {
+		var bad []int32
+		if p.why != nil {
+			bad = p.why.bad
+		}
+		w.arrayLen(len(bad))
+		for _, at := range bad {
+			w.int32(at)
+			w.nullableString(nil) // the partition's text is each one's
+			w.tags()
+		}
+		w.nullableString(message(p.err()))
+	}
+	w.tags()
 }

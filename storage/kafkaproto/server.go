@@ -95,6 +95,7 @@ type Server struct {
 	sessions *fetchSessions
 	buffers  sync.Pool // *[]byte for Produce requests
 	decoders sync.Pool // *record.Decoder
+	produces sync.Pool // *produceRequest
 	conns    sync.WaitGroup
 
 	offsetsTopic atomic.Bool // __consumer_offsets is there
@@ -154,6 +155,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.buffers.New = func() any { return new([]byte) }
 	s.decoders.New = func() any { return new(record.Decoder) }
+	s.produces.New = func() any { return new(produceRequest) }
 	for _, a := range apis() {
 		s.table[a.Key] = a
 	}

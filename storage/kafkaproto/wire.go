@@ -207,10 +207,16 @@ func (w *writer) frame() net.Buffers {
 
 // newWriter starts a response: room for the length, correlation id, tags.
 func newWriter(correlation int32, flexible, headerTags bool) *writer {
-	w := &writer{flexible: flexible, cur: make([]byte, 4, 256)}
+	w := &writer{flexible: flexible, cur: make([]byte, 0, 256)}
+	w.begin(correlation, headerTags)
+	return w
+}
+
+// begin writes the header of a response, with room for its length.
+func (w *writer) begin(correlation int32, tags bool) {
+	w.int32(0)
 	w.int32(correlation)
-	if headerTags {
+	if tags {
 		w.cur = append(w.cur, 0)
 	}
-	return w
 }

@@ -48,7 +48,10 @@ func (s *Store) Append(ctx context.Context, req AppendRequest) (AppendResult, er
 // wait for the shard.
 func (s *Store) AppendAsync(req AppendRequest, done func(AppendResult, error)) {
 	r := &request{done: done}
-	err := s.check(req, r)
+	s.mu.RLock()
+	rules := s.rulesOf(req.Partition)
+	s.mu.RUnlock()
+	err := s.check(&req, r, &rules)
 	if err == nil {
 		if req.TransactionalID != "" {
 			err = s.appendInTransaction(req.TransactionalID, r)
@@ -62,30 +65,18 @@ func (s *Store) AppendAsync(req AppendRequest, done func(AppendResult, error)) {
 }
 
 // AppendAll is AppendAsync for many requests at once, which share group commits;
-// done is told the request's index. Requests to one partition keep their order, those
-// of a transaction and the others each among themselves.
-func (s *Store) AppendAll(reqs []AppendRequest, done func(i int, res AppendResult, err error)) {
-	to := make([][]*request, len(s.shards))
-	all := make([]request, len(reqs))
-	for i := range reqs {
-		if reqs[i].TransactionalID != "" {
-			// It goes in under its transaction's lock.
-			s.AppendAsync(reqs[i], func(res AppendResult, err error) { done(i, res, err) })
-			continue
-		}
-		r := &all[i]
-		r.doneAll, r.index = done, i
-		if err := s.check(reqs[i], r); err != nil {
-			r.finish(AppendResult{}, err)
-			continue
-		}
-		n := r.part.shard.number
-		if to[n] == nil {
-			to[n] = make([]*request, 0, len(reqs)-i)
-		}
-		to[n] = append(to[n], r)
+// done is told the request's index, and ended, if it is not nil, is called after the
+// last of them. Requests to one partition keep their order, those of a transaction
+// and the others each among themselves. The slice is the store's until ended, what it
+// points to until each one's done.
+func (s *Store) AppendAll(reqs []AppendRequest, done func(i int, res AppendResult, err error), ended func()) {
+	all := s.takeRequests(len(reqs))
+	all.done, all.ended = done, ended
+	all.left.Add(int64(len(reqs)))
+	for from := 0; from < len(reqs); from += checkedAtOnce {
+		s.checkAll(all, reqs, from, min(from+checkedAtOnce, len(reqs)))
 	}
-	for n, rs := range to {
+	for n, rs := range all.to {
 		if len(rs) == 0 {
 			continue
 		}
@@ -93,6 +84,38 @@ func (s *Store) AppendAll(reqs []AppendRequest, done func(i int, res AppendResul
 		for _, r := range rs[took:] {
 			r.finish(AppendResult{}, err)
 		}
+	}
+	all.leave(1)
+}
+
+// checkedAtOnce is how many requests are checked under one lock of the store.
+const checkedAtOnce = 64
+
+// checkAll checks some of the requests and gives them to their shards.
+func (s *Store) checkAll(all *requests, reqs []AppendRequest, from, to int) {
+	var rules [checkedAtOnce]appendRules
+	s.mu.RLock()
+	for i := from; i < to; i++ {
+		rules[i-from] = s.rulesOf(reqs[i].Partition)
+	}
+	s.mu.RUnlock()
+	for i := from; i < to; i++ {
+		if reqs[i].TransactionalID != "" {
+			// It goes in under its transaction's lock.
+			s.AppendAsync(reqs[i], func(res AppendResult, err error) {
+				all.done(i, res, err)
+				all.leave(1)
+			})
+			continue
+		}
+		r := &all.list[i]
+		r.all, r.index = all, int32(i)
+		if err := s.check(&reqs[i], r, &rules[i-from]); err != nil {
+			r.finish(AppendResult{}, err)
+			continue
+		}
+		n := r.part.shard.number
+		all.to[n] = append(all.to[n], r)
 	}
 }
 
@@ -107,30 +130,40 @@ func (s *Store) Start(id PartitionID) (int64, error) {
 	return p.start, nil
 }
 
+// appendRules are what a partition and its topic say of appends.
+type appendRules struct {
+	p                                 *partition // nil if there is none
+	closing, internal, os, appendTime bool
+	maxBytes                          int
+}
+
+// rulesOf finds the rules for a partition; mu is held.
+func (s *Store) rulesOf(id PartitionID) appendRules {
+	p := s.part(id)
+	if p == nil {
+		return appendRules{}
+	}
+	t := p.topic
+	return appendRules{p: p, closing: t.closing, internal: t.internal(), os: t.settings.Durability == OS,
+		appendTime: t.settings.LogAppendTime, maxBytes: t.settings.MaxMessageBytes}
+}
+
 // check validates an append and describes it for the writer in r.
-func (s *Store) check(req AppendRequest, r *request) error {
-	if s.closed.Load() {
-		return ErrClosed
-	}
-	s.mu.RLock()
-	p := s.part(req.Partition)
-	var settings Settings
-	closing, internal := false, false
-	if p != nil {
-		settings, closing, internal = p.topic.settings, p.topic.closing, p.topic.internal()
-	}
-	s.mu.RUnlock()
+func (s *Store) check(req *AppendRequest, r *request, rules *appendRules) error {
+	p := rules.p
 	switch {
+	case s.closed.Load():
+		return ErrClosed
 	case p == nil:
 		return fmt.Errorf("%w: %d", ErrPartitionNotFound, req.Partition)
-	case closing:
+	case rules.closing:
 		return fmt.Errorf("%w: %s", ErrTopicClosing, p.topic.name)
-	case s.full.Load() && !internal:
+	case s.full.Load() && !rules.internal:
 		return &DiskFullError{Dir: s.opts.Dir, Err: errNoSpace}
 	}
 	r.part, r.kind, r.batches, r.maxTs = p, wal.KindBatch, req.Batches, record.NoTimestamp
-	r.os, r.stamp, r.freshEpoch = settings.Durability == OS, settings.LogAppendTime, req.FreshEpoch
-	if err := r.checkBatches(req.Trusted, settings.MaxMessageBytes); err != nil {
+	r.os, r.stamp, r.freshEpoch = rules.os, rules.appendTime, req.FreshEpoch
+	if err := r.checkBatches(req, rules.maxBytes); err != nil {
 		return fmt.Errorf("appending to topic %s partition %d: %w", p.topic.name, p.index, err)
 	}
 	if len(req.Note) > 0 {
@@ -144,17 +177,25 @@ func (s *Store) check(req AppendRequest, r *request) error {
 	return nil
 }
 
-func (r *request) checkBatches(trusted bool, maxBytes int) error {
+func (r *request) checkBatches(req *AppendRequest, maxBytes int) error {
 	if len(r.batches) == 0 {
 		return fmt.Errorf("%w: nothing to append", ErrInvalidBatch)
 	}
 	if len(r.batches) > maxBatchLimit {
 		return fmt.Errorf("%w: %d bytes in one request, at most %d", ErrTooLarge, len(r.batches), maxBatchLimit)
 	}
+	if h := req.Header; h != nil {
+		if h.Size() != len(r.batches) {
+			return fmt.Errorf("%w: a header of %d bytes for %d", ErrInvalidBatch, h.Size(), len(r.batches))
+		}
+		r.head = h
+		return r.count1(h, maxBytes)
+	}
+	var first record.Header
 	for rest := r.batches; len(rest) > 0; {
 		var b record.Batch
 		var err error
-		if trusted {
+		if req.Trusted {
 			b, rest, err = record.SplitUnverified(rest)
 		} else {
 			b, rest, err = record.Split(rest)
@@ -165,21 +206,29 @@ func (r *request) checkBatches(trusted bool, maxBytes int) error {
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrInvalidBatch, err)
 		}
-		if b.Size() > maxBytes {
-			return fmt.Errorf("%w: %d bytes, max.message.bytes is %d", ErrTooLarge, b.Size(), maxBytes)
+		if r.count == 0 {
+			first = b.Header
 		}
-		who := ProducerIdentity{b.ProducerID, b.ProducerEpoch}
-		if r.records == 0 {
-			r.producer, r.head = who, b.Header
+		if b.ProducerID != first.ProducerID || b.ProducerEpoch != first.ProducerEpoch {
+			return fmt.Errorf("%w: batches of producers %d and %d in one request", ErrInvalidBatch, first.ProducerID, b.ProducerID)
 		}
-		if who != r.producer {
-			return fmt.Errorf("%w: batches of producers %d and %d in one request", ErrInvalidBatch, r.producer.ID, who.ID)
+		if err := r.count1(&b.Header, maxBytes); err != nil {
+			return err
 		}
-		r.producers = r.producers || b.ProducerID != record.NoProducerID
-		r.records += int64(b.LastOffsetDelta) + 1
-		r.count++
-		r.maxTs = max(r.maxTs, b.MaxTimestamp)
 	}
+	r.head = &first
+	return nil
+}
+
+// count1 counts one batch in.
+func (r *request) count1(h *record.Header, maxBytes int) error {
+	if h.Size() > maxBytes {
+		return fmt.Errorf("%w: %d bytes, max.message.bytes is %d", ErrTooLarge, h.Size(), maxBytes)
+	}
+	r.producers = r.producers || h.ProducerID != record.NoProducerID
+	r.records += int64(h.LastOffsetDelta) + 1
+	r.count++
+	r.maxTs = max(r.maxTs, h.MaxTimestamp)
 	return nil
 }
 

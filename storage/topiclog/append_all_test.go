@@ -37,14 +37,25 @@ func TestAppendAll(t *testing.T) {
 		reqs = append(reqs, topiclog.AppendRequest{Partition: tp.Partitions[i%len(tp.Partitions)].ID, Batches: one})
 	}
 	reqs[refused].Partition = 1 << 20
-	var wg sync.WaitGroup
-	wg.Add(len(reqs))
+	var mu sync.Mutex
+	left, ended := len(reqs), make(chan struct{})
 	bases, errs := make([]int64, len(reqs)), make([]error, len(reqs))
 	store.AppendAll(reqs, func(i int, res topiclog.AppendResult, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if left--; left < 0 {
+			t.Errorf("request %d: a second answer", i)
+		}
 		bases[i], errs[i] = res.BaseOffset, err
-		wg.Done() // panics on a second answer
+	}, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if left != 0 {
+			t.Errorf("ended with %d requests to answer", left)
+		}
+		close(ended) // panics at a second end
 	})
-	wg.Wait()
+	<-ended
 	next := map[topiclog.PartitionID]int64{}
 	for i, r := range reqs {
 		if i == refused {
@@ -68,5 +79,5 @@ func TestAppendAll(t *testing.T) {
 		if !errors.Is(err, topiclog.ErrClosed) {
 			t.Errorf("after the close: %v", err)
 		}
-	})
+	}, nil)
 }

@@ -32,7 +32,7 @@
 //	         AddPartitions(ctx, name string, total int) (Topic, error)
 //	         Append(ctx, AppendRequest) (AppendResult, error)
 //	         AppendAsync(AppendRequest, done func(AppendResult, error))
-//	         AppendAll([]AppendRequest, done func(i int, AppendResult, error))
+//	         AppendAll([]AppendRequest, done func(i int, AppendResult, error), ended func())
 //	         Notes(PartitionID, key string) ([]Note, error); TrimNotes(ctx, PartitionID, key string, below int64) error
 //	         AllocateProducerID(ctx) (int64, error); Producers(PartitionID) ([]ProducerInfo, error); ExpireProducers() int
 //	         Fetch(ctx, FetchRequest) (*Lease, error)

@@ -20,7 +20,10 @@ func Promoting(o Options, promoteBytes, demoteBytes int64, directBytes int) Opti
 // the end of a transaction.
 func AppendInJournal(s *Store, req AppendRequest, done func(AppendResult, error)) error {
 	r := &request{done: done, bodied: true}
-	if err := s.check(req, r); err != nil {
+	s.mu.RLock()
+	rules := s.rulesOf(req.Partition)
+	s.mu.RUnlock()
+	if err := s.check(&req, r, &rules); err != nil {
 		return err
 	}
 	return r.part.shard.enqueue(r)

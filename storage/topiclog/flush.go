@@ -315,6 +315,11 @@ func (sh *shard) insertPart(f *flushPart, seg *segmentInfo) (unused []*segmentIn
 	return unused
 }
 
+// keptRecent is the longest list of cached appends whose memory a partition keeps
+// when all of them are in segments. Nobody has the list by then: the flush is done
+// with it, and readers look at it under the mutex alone.
+const keptRecent = 2
+
 // dropCached forgets everything cached up to the group; mu is held.
 func (sh *shard) dropCached(through uint64) {
 	sh.dirty = slices.DeleteFunc(sh.dirty, func(p *partition) bool {
@@ -323,8 +328,12 @@ func (sh *shard) dropCached(through uint64) {
 			n++
 		}
 		switch {
-		case n == len(p.recent) || p.dead.Load():
+		case p.dead.Load() || n == len(p.recent) && cap(p.recent) > keptRecent:
 			p.recent, p.dirty = nil, false
+			return true
+		case n == len(p.recent):
+			clear(p.recent) // lets the blocks go
+			p.recent, p.dirty = p.recent[:0], false
 			return true
 		case n > 0:
 			p.recent = slices.Clone(p.recent[n:])

@@ -50,7 +50,11 @@ type partition struct {
 
 	dead   atomic.Bool // deleted
 	assign int64       // the writer's own: the offset it gives next
-	own    atomic.Pointer[own]
+	// The writer's own, too: stagedIn is shard.staging when the group had something of
+	// producers here, stagedBy the only request so far, unless that is staged.
+	stagedIn uint64
+	stagedBy *request
+	own      atomic.Pointer[own]
 	// coldNext is the offset behind what was last read of the segments.
 	coldNext atomic.Int64
 

@@ -43,7 +43,7 @@ func (sh *shard) place(r *request, reg *ownRegion) error {
 	if err != nil {
 		// What was staged of it never happened, nor what would follow it.
 		if r.producers {
-			sh.unstage()
+			sh.unstage(r)
 		}
 		return err
 	}
@@ -52,8 +52,9 @@ func (sh *shard) place(r *request, reg *ownRegion) error {
 
 // unstage forgets what a request that does not go in would have done to
 // producers: what the group does is staged again.
-func (sh *shard) unstage() {
-	clear(sh.staged)
+func (sh *shard) unstage(failed *request) {
+	sh.unstageAll()
+	failed.part.stagedBy = nil
 	for _, x := range sh.group {
 		if x.kind == wal.KindBatch && x.producers && !x.repeated {
 			_, _ = sh.admit(x, x.base) // they were admitted before

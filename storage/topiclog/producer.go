@@ -223,12 +223,13 @@ func (p *partition) noteProducers(batches []byte, timeMs int64) {
 		}
 		batches = rest
 		if b.ProducerID != record.NoProducerID {
-			p.noteProducer(&b, timeMs)
+			p.noteProducer(&b.Header, b.Raw, timeMs)
 		}
 	}
 }
 
-func (p *partition) noteProducer(b *record.Batch, timeMs int64) {
+// noteProducer takes in one batch; raw, the whole of it, is needed of markers.
+func (p *partition) noteProducer(b *record.Header, raw []byte, timeMs int64) {
 	ps := p.producersOrNew()
 	x := ps.find(b.ProducerID)
 	if x == nil {
@@ -249,21 +250,21 @@ func (p *partition) noteProducer(b *record.Batch, timeMs int64) {
 		p.shard.freshProducers = append(p.shard.freshProducers, p)
 	}
 	if !b.Attributes.Control() {
-		if x.unended(&b.Header) {
+		if x.unended(b) {
 			p.dropEndless(x, b.ProducerID)
 		}
 		begun := x.txnFirst < 0
-		x.apply(&b.Header, timeMs)
+		x.apply(b, timeMs)
 		if begun && x.txnFirst >= 0 {
 			ps.open = append(ps.open, openTransaction{b.ProducerID, x.txnFirst})
 		}
 		return
 	}
-	kind, coordinatorEpoch, ok := parseMarker(b)
+	kind, coordinatorEpoch, ok := parseMarker(record.Batch{Header: *b, Raw: raw})
 	if !ok {
 		return
 	}
-	first := x.applyMarker(&b.Header, coordinatorEpoch, timeMs)
+	first := x.applyMarker(b, coordinatorEpoch, timeMs)
 	if first < 0 {
 		return
 	}
@@ -326,10 +327,10 @@ func (ps *producers) close(id int64) {
 
 // parseMarker reads the end of a transaction from a control batch; ok is false
 // for other kinds of control batches.
-func parseMarker(b *record.Batch) (kind record.ControlType, coordinatorEpoch int32, ok bool) {
+func parseMarker(b record.Batch) (kind record.ControlType, coordinatorEpoch int32, ok bool) {
 	var d record.Decoder
 	defer d.Close()
-	it, err := d.Records(*b)
+	it, err := d.Records(b)
 	var r record.Record
 	if err != nil || !it.Next(&r) {
 		return 0, 0, false

@@ -20,14 +20,72 @@ type stagedKey struct {
 // and stages what they change, for those that follow in the same group. base is
 // the offset that they get. known says that the request was appended before:
 // then it has its first offset in r.base.
+//
+// With many partitions nothing follows: the first batch of a partition in a group is
+// checked where the state lies, and what it changes is staged when a second comes.
 func (sh *shard) admit(r *request, base int64) (known bool, err error) {
+	p := r.part
+	if p.stagedIn == sh.staging && p.stagedBy != nil {
+		first := p.stagedBy
+		p.stagedBy = nil
+		if _, err := sh.stage(first, first.base); err != nil {
+			return false, err // its producer was forgotten meanwhile, by age
+		}
+	}
+	if p.stagedIn == sh.staging || r.marker || r.count != 1 {
+		p.stagedIn, p.stagedBy = sh.staging, nil
+		return sh.stage(r, base)
+	}
+	h := *r.head
+	h.BaseOffset = base
+	sh.mu.Lock()
+	base, known, err = p.tryProducer(&h, r.freshEpoch)
+	sh.mu.Unlock()
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("appending to topic %s partition %d: %w", p.topic.name, p.index, err)
+	case known:
+		r.base = base
+	default:
+		p.stagedIn, p.stagedBy = sh.staging, r
+	}
+	return known, nil
+}
+
+// unstageAll forgets what the group does to producers.
+func (sh *shard) unstageAll() {
+	clear(sh.staged)
+	sh.staging++
+}
+
+// tryProducer checks a batch against what is published of its producer: it was
+// appended before, at base, it is next, or an error says why not. The shard's mutex
+// is held.
+func (p *partition) tryProducer(h *record.Header, fresh bool) (base int64, known bool, err error) {
+	var x *producer
+	if p.producers != nil {
+		x = p.producers.find(h.ProducerID)
+	}
+	if x == nil {
+		none := newProducerState()
+		return 0, false, none.check(h, fresh)
+	}
+	if b, dup := x.duplicate(h); dup {
+		return b.base, true, nil
+	}
+	return 0, false, x.check(h, fresh)
+}
+
+// stage is admit for a request whose partition has others in the group, or that has
+// more than one batch.
+func (sh *shard) stage(r *request, base int64) (known bool, err error) {
 	single := true
 	for rest := r.batches; len(rest) > 0; single = false {
-		h := r.head
-		if r.count != 1 {
-			if h, err = record.ParseHeader(rest); err != nil {
-				return false, err // cannot be: it was parsed when it was handed in
-			}
+		var h record.Header
+		if r.count == 1 {
+			h = *r.head
+		} else if h, err = record.ParseHeader(rest); err != nil {
+			return false, err // cannot be: it was parsed when it was handed in
 		}
 		size := h.Size()
 		h.BaseOffset = base

@@ -25,23 +25,23 @@ type request struct {
 	records int64 // offsets that the batches take
 	count   int   // batches, if they may go past the journal
 	// head is the header of the only batch, if count is 1. The offset in it is the
-	// writer's business.
-	head  record.Header
+	// writer's business. Those of AppendAll point to the caller's, until the last of
+	// them was told how it went.
+	head  *record.Header
 	maxTs int64
 	os    bool // acknowledge before the fsync
 	stamp bool // give the records the time of the append
 	// producers says that batches are of idempotent producers.
 	producers bool
-	producer  ProducerIdentity // of the first batch
 	// marker says that the batch is the end of a transaction, by a coordinator of
 	// the epoch. freshEpoch is AppendRequest.FreshEpoch.
 	marker           bool
 	freshEpoch       bool
 	coordinatorEpoch int32
-	// done is told how it went or, if that is nil, doneAll with the index.
-	done    func(AppendResult, error)
-	doneAll func(int, AppendResult, error)
-	index   int
+	// done is told how it went or, if that is nil, those of AppendAll are.
+	done  func(AppendResult, error)
+	all   *requests
+	index int32 // in all
 
 	// cursors of one group, for KindCursor
 	group       string
@@ -60,14 +60,64 @@ type request struct {
 	repeated bool
 }
 
-// finish tells the caller how it went.
+// finish tells the caller how it went. The request is not used after it.
 func (r *request) finish(res AppendResult, err error) {
 	if r.done != nil {
 		r.done(res, err)
 		return
 	}
-	r.doneAll(r.index, res, err)
+	all := r.all
+	all.done(int(r.index), res, err)
+	all.leave(1)
 }
+
+// requests are those of one AppendAll, whose memory is used again.
+type requests struct {
+	s     *Store
+	list  []request
+	to    [][]*request // by shard
+	done  func(int, AppendResult, error)
+	ended func()
+	left  atomic.Int64
+}
+
+// takeRequests returns memory for n requests, each of them zero.
+func (s *Store) takeRequests(n int) *requests {
+	all, ok := s.requests.Get().(*requests)
+	if !ok {
+		all = &requests{s: s, to: make([][]*request, len(s.shards))}
+	}
+	if cap(all.list) < n {
+		all.list = make([]request, n)
+	}
+	all.list = all.list[:n]
+	all.left.Store(1)
+	return all
+}
+
+// leave says that so many of the requests, or who handed them in, have ended. The
+// last one gives the memory back.
+func (all *requests) leave(n int64) {
+	if all.left.Add(-n) != 0 {
+		return
+	}
+	ended := all.ended
+	clear(all.list)
+	for i := range all.to {
+		clear(all.to[i])
+		all.to[i] = all.to[i][:0]
+	}
+	all.done, all.ended = nil, nil
+	if cap(all.list) <= maxPooledRequests {
+		all.s.requests.Put(all)
+	}
+	if ended != nil {
+		ended()
+	}
+}
+
+// maxPooledRequests bounds the lists of requests whose memory is kept.
+const maxPooledRequests = 1 << 14
 
 func (r *request) size() int { return len(r.batches) + len(r.note) }
 
@@ -141,10 +191,13 @@ type shard struct {
 	planned    []*own
 	groupOwns  []*own
 	directUsed int
-	staged     map[stagedKey]producerState // what the group does to producers
-	bounded    time.Time                   // when producers were too many and none was idle
-	marked     bool                        // the last group is known to be durable by a later one
-	osDirty    time.Time
+	// staged is what the group does to producers, but for the first batches of
+	// partitions; staging numbers the groups and what is staged anew, from 1.
+	staged  map[stagedKey]producerState
+	staging uint64
+	bounded time.Time // when producers were too many and none was idle
+	marked  bool      // the last group is known to be durable by a later one
+	osDirty time.Time
 
 	// mu guards the state of the shard's partitions and what follows.
 	mu           sync.Mutex
@@ -207,7 +260,7 @@ func (sh *shard) settleJumps() {
 
 func newShard(s *Store, number int) *shard {
 	sh := &shard{s: s, number: number, segments: map[uint64]*segmentInfo{}, freshCursors: map[cursorKey]struct{}{},
-		staged: map[stagedKey]producerState{}, wake: make(chan struct{}, 1), flushWake: make(chan struct{}, 1), writerDone: make(chan struct{}), marked: true}
+		staged: map[stagedKey]producerState{}, staging: 1, wake: make(chan struct{}, 1), flushWake: make(chan struct{}, 1), writerDone: make(chan struct{}), marked: true}
 	sh.room.L, sh.space.L = &sh.qmu, &sh.mu
 	return sh
 }

@@ -52,6 +52,8 @@ type Store struct {
 	segc    *segment.Cache
 	cold    chan struct{} // a place in it is a read of a segment
 	ahead   *aheadCache
+	// requests has the memory of AppendAll.
+	requests sync.Pool
 
 	// Set before any goroutine starts.
 	id        UUID

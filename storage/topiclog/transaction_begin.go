@@ -206,7 +206,7 @@ func (s *Store) appendInTransaction(id string, r *request) error {
 		return err
 	}
 	defer t.mu.Unlock()
-	if err := t.current(r.producer); err != nil {
+	if err := t.current(ProducerIdentity{r.head.ProducerID, r.head.ProducerEpoch}); err != nil {
 		return err
 	}
 	if t.state.state != TransactionOngoing || !t.state.parts[r.part.id] {

@@ -3,6 +3,8 @@ package topiclog
 import (
 	"fmt"
 	"time"
+
+	"github.com/millrace/millrace/storage/record"
 )
 
 // UUID names a store or a topic; never re-used.
@@ -117,6 +119,10 @@ type AppendRequest struct {
 	// Trusted says that the caller built the batches itself a moment ago: the
 	// checksum of the bodies is not verified again. Headers always are.
 	Trusted bool
+	// Header, if not nil, is that of the only batch, as record.Split read it from
+	// Batches a moment ago and CheckProduced passed it: neither is done again. The
+	// store keeps the pointer as long as Batches.
+	Header *record.Header
 	// TransactionalID, if not empty, is that of the batches' producer, whose open
 	// transaction must have the partition.
 	TransactionalID string

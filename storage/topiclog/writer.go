@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/millrace/millrace/storage/record"
 	"github.com/millrace/millrace/storage/wal"
 )
 
@@ -253,7 +252,7 @@ func (sh *shard) waitForJournal(cause error) error {
 }
 
 func (sh *shard) failGroup(err error) {
-	clear(sh.staged)
+	sh.unstageAll()
 	sh.dropRegions()
 	for i, r := range sh.group {
 		// The offsets were not used: nothing of the group can be read. If it
@@ -262,6 +261,7 @@ func (sh *shard) failGroup(err error) {
 		if r.kind == wal.KindBatch && !r.repeated && r.part.assign > r.base {
 			r.part.assign = r.base
 		}
+		r.part.stagedBy = nil
 		r.finish(AppendResult{}, err)
 		sh.group[i] = nil
 	}
@@ -309,7 +309,7 @@ func (sh *shard) publish(seq uint64, size int, timeMs int64, synced bool) {
 	if sh.oldestMs == 0 {
 		sh.oldestMs = timeMs
 	}
-	clear(sh.staged)
+	sh.unstageAll()
 	for _, r := range sh.group {
 		if r.kind != wal.KindBatch {
 			continue
@@ -317,7 +317,7 @@ func (sh *shard) publish(seq uint64, size int, timeMs int64, synced bool) {
 		if !r.repeated {
 			sh.publishBatch(r, seq, timeMs, synced)
 		}
-		r.start = r.part.start
+		r.start, r.part.stagedBy = r.part.start, nil
 	}
 	if synced && len(sh.unsynced) > 0 {
 		sh.settleUnsynced()
@@ -347,7 +347,7 @@ func (sh *shard) publishBatch(r *request, seq uint64, timeMs int64, synced bool)
 	p.end, p.next, p.lastMs = last+1, last+1, timeMs
 	if r.producers && r.count == 1 {
 		r.head.BaseOffset = r.base
-		p.noteProducer(&record.Batch{Header: r.head, Raw: p.recent[len(p.recent)-1].bytes()}, timeMs)
+		p.noteProducer(r.head, nil, timeMs)
 	} else if r.producers {
 		p.noteProducers(p.recent[len(p.recent)-1].bytes(), timeMs)
 	}
