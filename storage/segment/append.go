@@ -14,8 +14,15 @@ import (
 // The bytes are copied. Batches that do not parse or do not match their
 // checksum, unless they are trusted, are refused and nothing is written.
 func (w *Writer) Append(partition uint64, batches []byte, appendTimeMs int64) (Range, error) {
+	if len(batches) <= w.opts.ExtentBytes {
+		return w.appendExtent(partition, appendTimeMs, batches)
+	}
 	r := Range{From: w.pos, To: w.pos}
-	if err := w.admit(partition, batches); err != nil {
+	if err := w.admit(partition); err != nil {
+		return r, err
+	}
+	// All of them before any is written.
+	if _, err := w.describe(partition, appendTimeMs, batches); err != nil {
 		return r, err
 	}
 	for rest := batches; len(rest) > 0; {
@@ -31,39 +38,31 @@ func (w *Writer) Append(partition uint64, batches []byte, appendTimeMs int64) (R
 // AppendPieces is Append for batches that lie in several places: together they
 // become one extent.
 func (w *Writer) AppendPieces(partition uint64, pieces [][]byte, appendTimeMs int64) (Range, error) {
+	return w.appendExtent(partition, appendTimeMs, pieces...)
+}
+
+func (w *Writer) appendExtent(partition uint64, appendTimeMs int64, pieces ...[]byte) (Range, error) {
 	r := Range{From: w.pos, To: w.pos}
-	if err := w.admit(partition, pieces...); err != nil {
+	if err := w.admit(partition); err != nil {
 		return r, err
 	}
-	e := Extent{Partition: partition, Position: w.pos, AppendTimeMs: appendTimeMs}
-	w.table = w.table[:0]
-	for _, piece := range pieces {
-		for len(piece) > 0 {
-			h, err := record.ParseHeader(piece)
-			if err != nil {
-				return r, err // cannot be: check parsed the same bytes
-			}
-			w.table = e.include(w.table, &h, piece[:h.Size()])
-			piece = piece[h.Size():]
-		}
+	e, err := w.describe(partition, appendTimeMs, pieces...)
+	if err == nil && e.Batches > 0 {
+		err = w.put(&r, e, pieces...)
 	}
-	e.Checksum = record.Checksum(w.table)
-	if err := w.put(&r, e, pieces...); err != nil {
+	if err != nil {
 		return r, err
 	}
 	return r, w.appended(&r)
 }
 
 // admit says why an append cannot be.
-func (w *Writer) admit(partition uint64, pieces ...[]byte) error {
+func (w *Writer) admit(partition uint64) error {
 	if err := w.usable(); err != nil {
 		return err
 	}
 	if w.opts.Kind == Own && partition != w.opts.Partition {
 		return fmt.Errorf("appending to segment: %w: partition %d in the segment of %d", ErrOrder, partition, w.opts.Partition)
-	}
-	if err := w.check(partition, pieces...); err != nil {
-		return fmt.Errorf("appending to segment: %w", err)
 	}
 	return nil
 }
@@ -71,7 +70,7 @@ func (w *Writer) admit(partition uint64, pieces ...[]byte) error {
 // put adds an extent, whose table is in w.table, to what is to be written.
 func (w *Writer) put(r *Range, e Extent, pieces ...[]byte) error {
 	if err := w.index.add(e); err != nil {
-		return w.fail(err) // check saw the same order, so this is a bug
+		return w.fail(err) // describe saw the same order, so this is a bug
 	}
 	start := len(w.buf)
 	w.buf = append(w.buf, make([]byte, extentHeaderSize)...)
@@ -100,9 +99,37 @@ func (w *Writer) appended(r *Range) error {
 	return nil
 }
 
-// check parses and, unless they are trusted, verifies all batches before any of them is
-// written.
-func (w *Writer) check(partition uint64, pieces ...[]byte) error {
+// describe parses and, unless they are trusted, verifies batches, and returns the
+// extent that they are together; its table is left in w.table. Nothing is written.
+func (w *Writer) describe(partition uint64, appendTimeMs int64, pieces ...[]byte) (Extent, error) {
+	e := Extent{Partition: partition, Position: w.pos, AppendTimeMs: appendTimeMs}
+	w.table = w.table[:0]
+	next, err := w.nextOffset(partition)
+	if err != nil {
+		return e, fmt.Errorf("appending to segment: %w", err)
+	}
+	for _, rest := range pieces {
+		for len(rest) > 0 {
+			b, after, err := record.SplitUnverified(rest)
+			if err == nil && !w.opts.Trusted {
+				err = b.Verify()
+			}
+			if err == nil && b.BaseOffset < next {
+				err = fmt.Errorf("%w: offset %d of partition %d, expected %d or more", ErrOrder, b.BaseOffset, partition, next)
+			}
+			if err != nil {
+				return e, fmt.Errorf("appending to segment: %w", err)
+			}
+			w.table = e.include(w.table, &b.Header, b.Raw)
+			next, rest = b.LastOffset()+1, after
+		}
+	}
+	e.Checksum = record.Checksum(w.table)
+	return e, nil
+}
+
+// nextOffset is the lowest offset that may come next of a partition.
+func (w *Writer) nextOffset(partition uint64) (int64, error) {
 	next := int64(0)
 	if w.opts.Kind == Own {
 		next = w.opts.BaseOffset
@@ -110,29 +137,13 @@ func (w *Writer) check(partition uint64, pieces ...[]byte) error {
 	if n := len(w.index.extents); n > 0 {
 		last := &w.index.extents[n-1]
 		if partition < last.Partition {
-			return fmt.Errorf("%w: partition %d after %d", ErrOrder, partition, last.Partition)
+			return 0, fmt.Errorf("%w: partition %d after %d", ErrOrder, partition, last.Partition)
 		}
 		if partition == last.Partition {
 			next = last.LastOffset + 1
 		}
 	}
-	split := record.Split
-	if w.opts.Trusted {
-		split = record.SplitUnverified
-	}
-	for _, rest := range pieces {
-		for len(rest) > 0 {
-			b, after, err := split(rest)
-			if err != nil {
-				return err
-			}
-			if b.BaseOffset < next {
-				return fmt.Errorf("%w: offset %d of partition %d, expected %d or more", ErrOrder, b.BaseOffset, partition, next)
-			}
-			next, rest = b.LastOffset()+1, after
-		}
-	}
-	return nil
+	return next, nil
 }
 
 // cut describes the next extent and says how many bytes of batches it takes.
@@ -144,7 +155,7 @@ func (w *Writer) cut(partition uint64, batches []byte, appendTimeMs int64) (Exte
 	for n < len(batches) {
 		h, err := record.ParseHeader(batches[n:])
 		if err != nil || (n > 0 && n+h.Size() > w.opts.ExtentBytes) {
-			break // err cannot be: check parsed the same bytes
+			break // err cannot be: describe parsed the same bytes
 		}
 		w.table = e.include(w.table, &h, batches[n:n+h.Size()])
 		n += h.Size()

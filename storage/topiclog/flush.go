@@ -86,7 +86,7 @@ func (sh *shard) flushOnce() {
 // flushDue says that the cache is as full as a flush needs; mu is held.
 func (sh *shard) flushDue() bool {
 	limit := sh.s.opts.shardCache(len(sh.s.shards))
-	return sh.cacheBytes >= limit/2 || sh.ownBytes >= limit || sh.noteBytes >= flushNoteBytes
+	return sh.cacheBytes >= limit/2 || sh.ownBytes >= limit/2 || sh.noteBytes >= flushNoteBytes
 }
 
 // Flush writes everything that the write caches hold to segments.

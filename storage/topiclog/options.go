@@ -27,7 +27,9 @@ type Options struct {
 	// Shards is the number of shards of a new store, 1 to 64; 0 means 2. An
 	// existing store keeps its own.
 	Shards int
-	// CacheBytes bounds the write cache of all shards together; 0 means 64 MiB.
+	// CacheBytes bounds the write cache of all shards together; 0 means 128 MiB. When
+	// half of it is full it is flushed: with tens of thousands of partitions what a
+	// flush costs goes by them, not by their records.
 	CacheBytes int64
 	// GroupBytes is the size at which a group is committed although more is
 	// waiting; 0 means 512 KiB.
@@ -35,7 +37,7 @@ type Options struct {
 	// DirectBytes is how much of a promoted partition must be at hand to go past
 	// the journal, into its own segment; 0 means 128 KiB, negative that no
 	// partition is promoted. What own segments have in the write cache comes on
-	// top of CacheBytes, at most twice as much.
+	// top of CacheBytes, at most as much again.
 	DirectBytes int
 	// GroupDelay is how long a group collects at most; 0 means 2 ms.
 	GroupDelay time.Duration
@@ -98,8 +100,8 @@ type Options struct {
 	// manifest tunes the metadata log; tests make it rewrite itself often.
 	manifest manifest.Options
 	// promoteBytes and demoteBytes are what a partition must bring in a generation
-	// of the cache to be promoted, and not to be demoted; 0 means an eighth and a
-	// 32nd of the shard's cache.
+	// of the cache to be promoted, and not to be demoted; 0 means a 16th and a 64th
+	// of the shard's cache.
 	promoteBytes, demoteBytes int64
 	// keepOwnBytes is the size from which on own segments are not merged; 0 means
 	// 4 MiB.
@@ -117,10 +119,10 @@ func (o *Options) keepOwn() int64 {
 func (o *Options) ownLimits(shards int) (up, down int64) {
 	up, down = o.promoteBytes, o.demoteBytes
 	if up == 0 {
-		up = o.shardCache(shards) / 8
+		up = o.shardCache(shards) / 16
 	}
 	if down == 0 {
-		down = o.shardCache(shards) / 32
+		down = o.shardCache(shards) / 64
 	}
 	return up, down
 }
@@ -149,7 +151,7 @@ func (o *Options) defaults() error {
 	if o.ColdReads == 0 {
 		o.ColdReads = 2
 	}
-	set(&o.CacheBytes, 64<<20)
+	set(&o.CacheBytes, 128<<20)
 	set(&o.ReadAheadBytes, 32<<20)
 	if o.MaxOpenFiles == 0 {
 		o.MaxOpenFiles = 500

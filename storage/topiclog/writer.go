@@ -212,7 +212,7 @@ func (sh *shard) waitForCache() error {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	limit := sh.s.opts.shardCache(len(sh.s.shards))
-	for sh.fenced == nil && (sh.cacheBytes >= limit || sh.ownBytes >= 2*limit || sh.noteBytes >= maxFreshNoteBytes) {
+	for sh.fenced == nil && (sh.cacheBytes >= limit || sh.ownBytes >= limit || sh.noteBytes >= maxFreshNoteBytes) {
 		if sh.s.closed.Load() {
 			return ErrClosed
 		}
