@@ -79,7 +79,11 @@ func (p *partition) dumpTo(all *[]manifest.Edit, epochs *epochsEdit, segParts ma
 		}
 	}
 	for _, r := range p.segs {
-		segParts[r.seg] = append(segParts[r.seg], segPart{p.id, r.base, r.last, r.bytes})
+		parts, ok := segParts[r.seg]
+		if !ok {
+			parts = make([]segPart, 0, max(r.seg.refs, 1))
+		}
+		segParts[r.seg] = append(parts, segPart{p.id, r.base, r.last, r.bytes})
 	}
 	for _, key := range slices.Sorted(maps.Keys(p.notes)) {
 		l := p.notes[key]

@@ -45,6 +45,10 @@ func (sh *shard) runFlusher() {
 			return
 		case <-sh.flushWake:
 		case <-age.C:
+			if sh.number == 0 {
+				sh.s.pool.trim()
+				sh.s.ownPool.trim()
+			}
 			if !sh.isOld() {
 				continue
 			}
@@ -136,15 +140,18 @@ func (sh *shard) flush() error {
 		return nil
 	}
 	parts := sh.takeParts()
+	sh.flushing.parts = parts
 	if len(sh.promoted) > 0 {
-		parts = sortParts(parts)
+		parts = sh.sortParts(parts)
 	}
 	useless := sh.takeOwn(parts)
 	epochs := takeEpochs(parts)
 	facts, freshened := sh.takeNotes()
 	producers := sh.takeProducers()
 	sh.mu.Unlock()
-	parts = sortParts(parts)
+	parts = sh.sortParts(parts)
+	sh.flushing.states = producers.states
+	defer sh.flushing.release()
 	sh.discard(useless)
 	edits := slices.Clone(sh.recoveryEdits)
 	done := false

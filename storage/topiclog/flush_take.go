@@ -39,7 +39,7 @@ func (f *flushPart) bytes() (n int64) {
 
 // takeParts lists what is cached; mu is held.
 func (sh *shard) takeParts() []flushPart {
-	parts := make([]flushPart, 0, len(sh.dirty))
+	parts := slices.Grow(sh.flushing.parts[:0], len(sh.dirty))
 	for _, p := range sh.dirty {
 		n, from := len(p.recent), 0
 		for from < n && p.recent[from].last < p.start {
@@ -56,20 +56,37 @@ func (sh *shard) takeParts() []flushPart {
 
 // sortParts sorts by partition. There may be tens of thousands, so it is their short
 // keys that are sorted.
-func sortParts(parts []flushPart) []flushPart {
+func (sh *shard) sortParts(parts []flushPart) []flushPart {
 	if slices.IsSortedFunc(parts, func(a, b flushPart) int { return cmp.Compare(a.seg.id, b.seg.id) }) {
 		return parts
 	}
-	keys := make([]uint64, len(parts))
+	f := &sh.flushing
+	f.keys = slices.Grow(f.keys[:0], len(parts))[:len(parts)]
 	for i := range parts {
-		keys[i] = uint64(parts[i].seg.id)<<32 | uint64(i)
+		f.keys[i] = uint64(parts[i].seg.id)<<32 | uint64(i)
 	}
-	slices.Sort(keys)
-	sorted := make([]flushPart, len(parts))
-	for i, k := range keys {
+	slices.Sort(f.keys)
+	sorted := slices.Grow(f.sorted[:0], len(parts))[:len(parts)]
+	for i, k := range f.keys {
 		sorted[i] = parts[uint32(k)]
 	}
+	f.sorted = sorted
 	return sorted
+}
+
+// flushMemory is what flushes work in, one after another: with tens of thousands of
+// partitions it is megabytes, which each would take anew.
+type flushMemory struct {
+	parts, sorted []flushPart
+	keys          []uint64
+	states        []takenState
+}
+
+// release lets go of what the last flush worked on, but for the memory.
+func (f *flushMemory) release() {
+	clear(f.parts)
+	clear(f.sorted)
+	clear(f.states)
 }
 
 // takeEpochs makes the edits for the leader epochs that only the journal has; the

@@ -63,7 +63,7 @@ type takenAborted struct {
 // edits of the aborted transactions; mu is held. The flush takes everything published,
 // so the present states are those after what it writes.
 func (sh *shard) takeProducers() *takenProducers {
-	t := &takenProducers{states: make([]takenState, 0, len(sh.freshProducers))}
+	t := &takenProducers{states: slices.Grow(sh.flushing.states[:0], len(sh.freshProducers))}
 	for _, p := range sh.freshProducers {
 		ps := p.producers
 		if p.dead.Load() || ps == nil {

@@ -232,7 +232,8 @@ type shard struct {
 	producers      int
 	states         []producerState // spare ones
 	flushWake      chan struct{}
-	segmentBuf     []byte // for the writers of mixed segments, one after another; the flusher's
+	segmentBuf     []byte      // for the writers of mixed segments, one after another; the flusher's
+	flushing       flushMemory // the flusher's
 	writerDone     chan struct{}
 	flushErr       error // of the last flush
 	flushGen       int   // counts finished flushes
