@@ -35,7 +35,7 @@ test-services: build ## tests against readers and servers that are not ours
 	@./.ci/services
 
 torture: build ## the long runs: hundreds of kills, every bit flipped, thousands of random queries, hours of fuzz
-	MILLRACE_TORTURE=1 $(GO) test -timeout 0 -count=1 -v -run 'Torture|Kill|Flip|Flood' ./...
+	MILLRACE_TORTURE=1 MILLRACE_RESTART=1 $(GO) test -timeout 0 -count=1 -v -run 'Torture|Kill|Flip|Flood' ./...
 	MILLRACE_TORTURE=1 $(GO) test -timeout 0 -count=1 -v -tags services -run '^TestKilledJobIntoPairs$$' ./cmd/internal/e2e
 	MILLRACE_TORTURE=1 ./.ci/services -timeout=0 -v -run='^TestAgreesWithDuckDB$$' ./sql/difftest
 	./.ci/fuzz $(LONGFUZZ)
