@@ -189,7 +189,7 @@ func (r *request) checkBatches(req *AppendRequest, maxBytes int) error {
 			return fmt.Errorf("%w: a header of %d bytes for %d", ErrInvalidBatch, h.Size(), len(r.batches))
 		}
 		r.head = h
-		return r.count1(h, maxBytes)
+		return r.countIn(h, maxBytes)
 	}
 	var first record.Header
 	for rest := r.batches; len(rest) > 0; {
@@ -212,7 +212,7 @@ func (r *request) checkBatches(req *AppendRequest, maxBytes int) error {
 		if b.ProducerID != first.ProducerID || b.ProducerEpoch != first.ProducerEpoch {
 			return fmt.Errorf("%w: batches of producers %d and %d in one request", ErrInvalidBatch, first.ProducerID, b.ProducerID)
 		}
-		if err := r.count1(&b.Header, maxBytes); err != nil {
+		if err := r.countIn(&b.Header, maxBytes); err != nil {
 			return err
 		}
 	}
@@ -220,8 +220,8 @@ func (r *request) checkBatches(req *AppendRequest, maxBytes int) error {
 	return nil
 }
 
-// count1 counts one batch in.
-func (r *request) count1(h *record.Header, maxBytes int) error {
+// countIn counts one batch in.
+func (r *request) countIn(h *record.Header, maxBytes int) error {
 	if h.Size() > maxBytes {
 		return fmt.Errorf("%w: %d bytes, max.message.bytes is %d", ErrTooLarge, h.Size(), maxBytes)
 	}
