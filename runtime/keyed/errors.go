@@ -40,15 +40,29 @@ type StateLimitError struct {
 	// whether its state could go to disk.
 	Operator, Kind string
 	Spills         bool
+	// Spilled is what the task has on disk, whose index stays in memory.
+	Spilled int64
 }
 
 func (e *StateLimitError) Error() string {
 	why := "its state does not spill to disk yet"
-	if e.Spills {
+	switch {
+	case e.Spills && e.Spilled > 0:
+		why = fmt.Sprintf("%d bytes are on disk already, and what must stay in memory of them, their index above all, does not fit", e.Spilled)
+	case e.Spills:
 		why = "what is in memory of its state cannot be spilled to disk"
 	}
-	return fmt.Sprintf("the state of %s needs more than %d bytes a task (%d), most of it in %s (%s): %s; raise %s, the parallelism, or use smaller windows",
-		e.Stage, e.Limit, e.Bytes, e.Operator, e.Kind, why, optionState)
+	return fmt.Sprintf("the state of %s needs more than %d bytes a task (%d), most of it in %s (%s): %s; raise %s (to '%d kb' or more), the parallelism, or use smaller windows",
+		e.Stage, e.Limit, e.Bytes, e.Operator, e.Kind, why, optionState, enoughFor(max(e.Bytes, e.Limit)))
+}
+
+// enoughFor is the power of two of KiB that is more than bytes by a half at least.
+func enoughFor(bytes int64) int64 {
+	kb := int64(64)
+	for kb<<10 < bytes+bytes/2 {
+		kb *= 2
+	}
+	return kb
 }
 
 // AmbiguousError stops the stages because it cannot be known whether artefacts

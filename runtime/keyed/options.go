@@ -1,6 +1,7 @@
 package keyed
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -20,12 +21,31 @@ const (
 // Specs declares the options, for checking and documentation.
 func Specs() []connector.Option {
 	return []connector.Option{
-		{Key: optionInterval, Type: connector.OptDuration, Default: "10 s", Doc: "Time between checkpoints of keyed stages: results become visible with them."},
+		{Key: optionInterval, Type: connector.OptDuration, Default: "10 s", Check: aboveZero, Doc: "Time between checkpoints of keyed stages: results become visible with them."},
 		{Key: optionRetained, Type: connector.OptInt, Default: "5", Min: 1, Max: 1000, Doc: "Checkpoints kept."},
 		{Key: optionPause, Type: connector.OptDuration, Default: "0 s", Doc: "Least time between the end of a checkpoint and the beginning of the next."},
-		{Key: optionTimeout, Type: connector.OptDuration, Default: "10 min", Doc: "How long a checkpoint may take; one that takes longer ends the job."},
-		{Key: optionState, Type: connector.OptBytes, Default: "256 mb", Doc: "Memory for the state of one task of a keyed stage. Beyond it state goes to disk where it can (docs/operations.md); a stage with other state that needs more ends with an error."},
+		{Key: optionTimeout, Type: connector.OptDuration, Default: "10 min", Check: aboveZero, Doc: "How long a checkpoint may take; one that takes longer ends the job."},
+		{Key: optionState, Type: connector.OptBytes, Default: "256 mb", Check: enoughState, Doc: "Memory for the state of one task of a keyed stage. Beyond it state goes to disk where it can (docs/operations.md); a stage with other state that needs more ends with an error."},
 	}
+}
+
+// aboveZero refuses a duration of nothing, which would be none at all.
+func aboveZero(value string) error {
+	if d, err := connector.ParseDuration(value); err == nil && d <= 0 {
+		return fmt.Errorf("%q is not above zero", value)
+	}
+	return nil
+}
+
+// leastState is the least value of slot.state-memory: with less, the batches of rows that a
+// task takes at once are longer than its state may be.
+const leastState = 64 << 10
+
+func enoughState(value string) error {
+	if n, err := connector.ParseBytes(value); err == nil && n < leastState {
+		return fmt.Errorf("%q is less than 64 kb, the least with which a task can work; the default is 256 mb", value)
+	}
+	return nil
 }
 
 // Options of the stages; zero values are replaced by the job's options, then by

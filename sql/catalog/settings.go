@@ -152,7 +152,9 @@ type Settings struct {
 func NewSettings(extra ...connector.Option) *Settings {
 	s := &Settings{known: Known(), values: map[string]settingValue{}}
 	for _, o := range extra {
-		if _, ok := s.find(o.Key); !ok {
+		if k, ok := s.find(o.Key); ok {
+			k.Check = o.Check // whoever reads it knows which values make sense
+		} else {
 			s.known = append(s.known, Setting{Option: o, Scope: JobWide})
 		}
 	}
