@@ -149,7 +149,7 @@ func codes(ds diag.List) string {
 // chance.
 func TestMutatedStatements(t *testing.T) {
 	c := newCorpus(t)
-	rounds := 1500
+	rounds := 1000
 	if testing.Short() {
 		rounds = 200
 	}
@@ -163,7 +163,7 @@ func TestMutatedStatements(t *testing.T) {
 // FuzzBind is TestMutatedStatements with the fuzzer's bytes in place of chance.
 func FuzzBind(f *testing.F) {
 	c := newCorpus(f)
-	for seed := range uint64(200) {
+	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		data := make([]byte, 32)
 		for i := range data {
