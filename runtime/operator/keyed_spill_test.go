@@ -219,6 +219,25 @@ func TestSpillingKeysToADiskThatFails(t *testing.T) {
 var rankedSchema = &batch.Schema{Fields: []types.Field{{Name: "k", Type: types.NewBigInt()}, {Name: "window_start", Type: types.NewTimestamp(3)},
 	{Name: "window_end", Type: types.NewTimestamp(3)}, {Name: "v", Type: types.NewBigInt()}}}
 
+// rankedOf makes rows by chance of windows behind a watermark.
+func rankedOf(rng *rand.Rand, n int, keys, wm int64) *KeyedRows {
+	var rows []change
+	for range n {
+		rows = append(rows, change{k: rng.Int64N(keys), v: rng.Int64N(1000)})
+	}
+	in := changesOf(rows)
+	b := in.Batch
+	b.Schema, b.Kinds, b.Cols = rankedSchema, nil, []batch.Vec{b.Cols[0], {}, {}, b.Cols[1]}
+	for c, end := range []int64{0, 100} {
+		v := &b.Cols[1+c]
+		v.Reset(types.NewTimestamp(3), n)
+		for i := range v.I64 {
+			v.I64[i] = (wm/100*100 + 100 + end + 100*(rows[i].v%4)) * v.Type.UnitsPerSecond() / 1000
+		}
+	}
+	return in
+}
+
 // TestSpilledRanksSayTheSame: the first rows of keys in windows, and of input that ends.
 func TestSpilledRanksSayTheSame(t *testing.T) {
 	moved := 0
@@ -237,21 +256,7 @@ func TestSpilledRanksSayTheSame(t *testing.T) {
 		})
 		keys, ctx, wm := []int64{5, 400}[rng.IntN(2)], expr.NewContext(nil, 1), int64(0)
 		for step := range 60 {
-			var rows []change
-			n := 1 + rng.IntN(60)
-			for range n {
-				rows = append(rows, change{k: rng.Int64N(keys), v: rng.Int64N(1000)})
-			}
-			in := changesOf(rows)
-			b := in.Batch
-			b.Schema, b.Kinds, b.Cols = rankedSchema, nil, []batch.Vec{b.Cols[0], {}, {}, b.Cols[1]}
-			for c, end := range []int64{0, 100} {
-				v := &b.Cols[1+c]
-				v.Reset(types.NewTimestamp(3), n)
-				for i := range v.I64 {
-					v.I64[i] = (wm/100*100 + 100 + end + 100*(rows[i].v%4)) * v.Type.UnitsPerSecond() / 1000
-				}
-			}
+			in := rankedOf(rng, 1+rng.IntN(60), keys, wm)
 			if seed%5 == 0 {
 				collide(in)
 			}
@@ -277,5 +282,68 @@ func TestSpilledRanksSayTheSame(t *testing.T) {
 	}
 	if moved < 200 {
 		t.Fatalf("state was on disk %d times", moved)
+	}
+}
+
+// TestSpillingRanksToADiskThatFails: each operation on the disk fails once, of windows
+// and of input that ends; that is an error with its cause, and never other rows.
+func TestSpillingRanksToADiskThatFails(t *testing.T) {
+	for _, window := range []graph.Window{{}, {Kind: graph.Given, Start: 1, End: 2}} {
+		op := &graph.Rank{Keys: []int{0}, Order: []graph.SortKey{{Column: 3}}, N: 2, Number: true, Window: window}
+		run := func(fs vfs.FS) ([]string, error) {
+			rng, x := rand.New(rand.NewPCG(5, 62)), &spilled{t: t}
+			r, err := NewRank(op, rankedSchema, numbered(rankedSchema, true))
+			if err != nil {
+				t.Fatal(err)
+			}
+			store := spill.New(fs, "/spill")
+			defer store.Close()
+			r.SpillTo(store, 1)
+			ctx := expr.NewContext(nil, 1)
+			for step := range int64(10) {
+				if err := r.Fold(ctx, rankedOf(rng, 40, 50, 60*step), x.results(0)); err != nil {
+					return nil, err
+				}
+				if err := r.Spill(); err != nil {
+					return nil, err
+				}
+				if err := r.Advance(ctx, 60*step, x.results(0)); err != nil {
+					return nil, err
+				}
+			}
+			if err := r.Advance(ctx, batch.MaxWatermark, x.results(0)); err != nil {
+				return nil, err
+			}
+			slices.Sort(x.said[0])
+			return x.said[0], nil
+		}
+		want, err := run(vfs.NewMem())
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed := 0
+		for n := int64(0); ; n++ {
+			nth := &vfs.Nth{Kinds: vfs.OpsAll &^ (vfs.OpClose | vfs.OpRemove), From: n}
+			got, err := run(vfs.NewFault(vfs.NewMem(), nth))
+			if nth.Fired() == 0 {
+				break
+			}
+			var e *spill.Error
+			switch {
+			case err == nil && slices.Equal(got, want): // the directory's removal at the end
+			case !errors.Is(err, syscall.EIO) || !errors.As(err, &e):
+				t.Fatalf("%v, operation %d fails: %v, %d rows of %d", window.Kind, n, err, len(got), len(want))
+			default:
+				failed++
+			}
+		}
+		if failed < 20 {
+			t.Errorf("%v: %d operations failed", window.Kind, failed)
+		}
+		for _, limit := range []int64{0, 500, 4000} {
+			if _, err := run(vfs.NewLimited(vfs.NewMem(), limit)); !errors.Is(err, syscall.ENOSPC) {
+				t.Errorf("%v, room for %d bytes: %v", window.Kind, limit, err)
+			}
+		}
 	}
 }
