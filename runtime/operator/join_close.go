@@ -1,24 +1,11 @@
 package operator
 
 import (
-	"fmt"
-
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/state/spill"
 )
-
-// KeySizeError says that the rows of one key of a join do not fit into memory, where
-// they have to be there at once.
-type KeySizeError struct {
-	// Bytes is what they take so far, Limit what they may.
-	Bytes, Limit int64
-}
-
-func (e *KeySizeError) Error() string {
-	return fmt.Sprintf("a scalar sub-query has rows of one key that take more than %d bytes of memory (%d): raise 'slot.state-memory'", e.Limit, e.Bytes)
-}
 
 // closeParts gives the rows of a table that is on disk.
 func (t *joinTable) closeParts(ctx *expr.Context, out *Results) error {
@@ -117,14 +104,14 @@ func (t *joinTable) closeRange(ctx *expr.Context, out *Results, x spill.Range) e
 func (t *joinTable) readChunk(blocks []placed, x spill.Range, limit int64) (int, error) {
 	single := t.op.Kind == graph.SingleJoin
 	if single {
-		limit = max(t.disk.budget, 8*leastChunk)
+		limit = keyLimit(t.disk.budget)
 	}
 	for i, b := range blocks {
 		n := t.side[1].bytes() + t.keys.Bytes() + 4*int64(cap(t.head)+cap(t.next))
 		switch {
 		case n <= limit:
 		case single:
-			return 0, &KeySizeError{n, limit}
+			return 0, &KeySizeError{"a scalar sub-query", n, limit}
 		default:
 			return i, nil
 		}

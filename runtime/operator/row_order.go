@@ -70,6 +70,7 @@ type keptRows struct {
 	batch  batch.Batch
 	hashes []uint64
 	order  [][]byte
+	places int64   // bytes of order
 	peers  []int32 // length of the part of order that equal rows share
 }
 
@@ -82,6 +83,7 @@ func newKeptRows(s *batch.Schema) *keptRows {
 func (k *keptRows) add(b *batch.Batch, row int32, hash uint64, order []byte, peers int32) int32 {
 	appendRow(&k.batch, b, row)
 	k.hashes, k.order, k.peers = append(k.hashes, hash), append(k.order, order), append(k.peers, peers)
+	k.places += int64(cap(order))
 	return int32(k.batch.Len - 1)
 }
 
@@ -91,16 +93,13 @@ func (k *keptRows) take(sel batch.Sel) *keptRows {
 	out.batch.Take(&k.batch, sel)
 	for _, row := range sel {
 		out.hashes, out.order, out.peers = append(out.hashes, k.hashes[row]), append(out.order, k.order[row]), append(out.peers, k.peers[row])
+		out.places += int64(cap(k.order[row]))
 	}
 	return out
 }
 
 func (k *keptRows) bytes() int64 {
-	n := state.BatchBytes(&k.batch) + int64(36*cap(k.hashes))
-	if len(k.order) > 0 {
-		n += int64(len(k.order)) * int64(cap(k.order[0]))
-	}
-	return n
+	return state.BatchBytes(&k.batch) + int64(36*cap(k.hashes)) + k.places
 }
 
 // save appends the rows of sel; load adds those of the given key groups.

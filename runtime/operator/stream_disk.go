@@ -43,6 +43,9 @@ func (j *StreamJoin) Spill() error {
 		return nil
 	}
 	all := j.keysByHash()
+	if err := j.checkKeys(all); err != nil {
+		return err
+	}
 	cold := slices.DeleteFunc(slices.Clone(all), func(slot int32) bool {
 		return int(slot) < 8*len(d.hot) && d.hot.Get(int(slot))
 	})
@@ -63,6 +66,20 @@ func (j *StreamJoin) Spill() error {
 		return err
 	}
 	return d.merge(j.plan.disk.store, j.plan.disk.budget, j.side[0].ages.now, j.mergeRange)
+}
+
+// checkKeys is an error where the rows of a key do not fit.
+func (j *StreamJoin) checkKeys(slots []int32) error {
+	most := int64(0)
+	for _, slot := range slots {
+		sum := int64(0)
+		for i := range j.side {
+			s := &j.side[i]
+			sum += int64(s.count(slot, s.rows.Len)) * s.bytes() / int64(max(s.rows.Len, 1))
+		}
+		most = max(most, sum)
+	}
+	return checkKey("a join of streams", most, j.plan.disk.budget)
 }
 
 // keysByHash are the slots in order of their hashes; those without rows are among them

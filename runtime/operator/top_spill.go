@@ -12,7 +12,19 @@ var _ Spilling = (*TopN)(nil)
 func (t *TopN) SpillTo(s *spill.Store, budget int64) { t.disk.spillTo(s, budget) }
 
 // Spill implements Spilling.
-func (t *TopN) Spill() error { return t.disk.evict() }
+func (t *TopN) Spill() error {
+	if t.disk.store == nil {
+		return nil
+	}
+	most := 0
+	for _, l := range t.lists {
+		most = max(most, l.n)
+	}
+	if err := checkKey("Top-N", int64(most)*t.rows.bytes()/int64(max(t.rows.batch.Len, 1)), t.disk.budget); err != nil {
+		return err
+	}
+	return t.disk.evict()
+}
 
 // Spilled implements Spilling.
 func (t *TopN) Spilled() bool { return t.disk.spilled() }
