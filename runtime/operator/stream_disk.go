@@ -70,12 +70,16 @@ func (j *StreamJoin) Spill() error {
 
 // checkKeys is an error where the rows of a key do not fit.
 func (j *StreamJoin) checkKeys(slots []int32) error {
+	var of [2]int64 // bytes of each side
+	for i := range j.side {
+		of[i] = j.side[i].bytes()
+	}
 	most := int64(0)
 	for _, slot := range slots {
 		sum := int64(0)
 		for i := range j.side {
 			s := &j.side[i]
-			sum += int64(s.count(slot, s.rows.Len)) * s.bytes() / int64(max(s.rows.Len, 1))
+			sum += int64(s.count(slot, s.rows.Len)) * of[i] / int64(max(s.rows.Len, 1))
 		}
 		most = max(most, sum)
 	}
