@@ -177,11 +177,12 @@ func (g *GroupAggregate) Age(now int64) int {
 	return n
 }
 
-// expire lets groups go that are out of time. Where one is on disk it is as old, or
-// older.
+// expire lets groups go that are out of time. What is on disk of one is older, and not
+// to be known again where the time to live is longer after a restart.
 func (g *GroupAggregate) expire() int {
 	n := 0
 	for slot := g.ages.expired(); slot >= 0; slot = g.ages.expired() {
+		g.disk.forget(g.table.keys, slot)
 		g.dropGroup(slot)
 		n++
 	}

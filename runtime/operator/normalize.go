@@ -132,10 +132,12 @@ func (n *Normalize) Age(now int64) int {
 	return forgotten
 }
 
-// expire lets keys go that are out of time. Where one is on disk it is as old, or older.
+// expire lets keys go that are out of time. What is on disk of one is older, and not to
+// be known again where the time to live is longer after a restart.
 func (n *Normalize) expire() int {
 	forgotten := 0
 	for slot := n.ages.expired(); slot >= 0; slot = n.ages.expired() {
+		n.disk.forget(n.keys, slot)
 		n.forget(slot)
 		forgotten++
 	}
