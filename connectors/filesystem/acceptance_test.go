@@ -19,18 +19,21 @@ import (
 type world struct {
 	*conntest.Faulty
 	format string
+	packed string // sink.compression
 	mem    *vfs.MemFS
 	conn   *Connector
 }
 
-func newWorld(mem *vfs.MemFS, format string) *world {
-	w := &world{format: format, mem: mem, Faulty: conntest.NewFaulty()}
+func newWorld(mem *vfs.MemFS, format string) *world { return newPackedWorld(mem, format, packNone) }
+
+func newPackedWorld(mem *vfs.MemFS, format, packed string) *world {
+	w := &world{format: format, packed: packed, mem: mem, Faulty: conntest.NewFaulty()}
 	w.conn = New(vfs.NewFault(mem, w), nil, jsonfmt.Format{}, csvfmt.Format{})
 	return w
 }
 
 func (w *world) AfterCrash(seed uint64) conntest.FaultWorld {
-	return newWorld(w.mem.CrashClone(conntest.PowerCut(seed)), w.format)
+	return newPackedWorld(w.mem.CrashClone(conntest.PowerCut(seed)), w.format, w.packed)
 }
 
 func (w *world) Open(ctx context.Context, o connector.Owner) (connector.Sink, error) {
@@ -38,7 +41,7 @@ func (w *world) Open(ctx context.Context, o connector.Owner) (connector.Sink, er
 }
 
 func (w *world) table() *connector.Table {
-	return tableOf(w.conn, conntest.Columns(), []int{2}, map[string]string{"path": "/lake/t", "format": w.format, keyPolicy: "success-file"})
+	return tableOf(w.conn, conntest.Columns(), []int{2}, map[string]string{"path": "/lake/t", "format": w.format, keyCompression: w.packed, keyPolicy: "success-file"})
 }
 
 // tableOf makes a table with checked options.
@@ -133,6 +136,15 @@ func TestAcceptance(t *testing.T) {
 	for _, f := range []string{"parquet", "json", "csv"} {
 		t.Run(f, func(t *testing.T) {
 			conntest.RunSink(t, func(testing.TB) conntest.World { return newWorld(vfs.NewMem(), f) })
+		})
+	}
+}
+
+// TestAcceptanceCompressed runs the same suite over compressed text.
+func TestAcceptanceCompressed(t *testing.T) {
+	for f, packed := range map[string]string{"json": packZstd, "csv": packGzip} {
+		t.Run(f+" "+packed, func(t *testing.T) {
+			conntest.RunSink(t, func(testing.TB) conntest.World { return newPackedWorld(vfs.NewMem(), f, packed) })
 		})
 	}
 }

@@ -27,6 +27,7 @@ type dataFile struct {
 	size      int64
 	modMillis int64
 	modNanos  int64
+	packed    bool // compressed text; known with the splits
 }
 
 func newDataFile(at place, path, id string, info vfs.FileInfo) *dataFile {
@@ -120,19 +121,20 @@ type named struct {
 func (n named) Name() string { return n.name }
 
 // splits are the row groups of a Parquet file as [first row, end) pairs; a
-// text file is one split of bytes.
+// text file is one split of the bytes of its text.
 func (s *Source) splits(f *dataFile) ([][2]int64, error) {
 	h, err := f.open()
 	if err != nil {
 		return nil, err
 	}
-	defer h.Close()
 	if s.opts.format != formatParquet {
-		if err := s.checkHead(h, f.size); err != nil {
+		end, err := s.textEnd(f, h)
+		if err != nil {
 			return nil, fmt.Errorf("%s cannot be read as %s: %w", f.shown(), s.opts.format, err)
 		}
-		return [][2]int64{{0, f.size}}, nil
+		return [][2]int64{{0, end}}, nil
 	}
+	defer h.Close()
 	p, err := parquetfmt.OpenFile(h, f.size)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", f.shown(), err)
@@ -144,30 +146,52 @@ func (s *Source) splits(f *dataFile) ([][2]int64, error) {
 	return out, nil
 }
 
+// textEnd looks at a text file, which it closes, and gives the end of its split.
+func (s *Source) textEnd(f *dataFile, h vfs.File) (int64, error) {
+	c, packed, err := codecOf(f.path)
+	if err != nil {
+		h.Close()
+		return 0, err
+	}
+	if f.packed = packed; packed {
+		in := newPackedInput(h, f.size, c)
+		defer in.close()
+		return unpackedBound(f.size), s.checkHead(in)
+	}
+	in := &plainInput{file: h, size: f.size}
+	defer in.close()
+	return f.size, s.checkHead(in)
+}
+
 // headBytes is how much of a text file is looked at before it is read.
 const headBytes = 16 << 10
 
-// compressed are the first bytes of what is not text.
-var compressed = []struct{ magic, name string }{
-	{"\x1f\x8b", "gzip"}, {"\x28\xb5\x2f\xfd", "zstd"}, {"BZh", "bzip2"}, {"PAR1", "Parquet"},
+// noText are the first bytes of what is not text.
+var noText = []struct{ magic, name string }{
+	{"\x1f\x8b", "gzip"}, {"\x28\xb5\x2f\xfd", "zstd"}, {"BZh", "bzip2"}, {"\xfd7zXZ\x00", "xz"}, {"\x04\x22\x4d\x18", "lz4"}, {"PAR1", "Parquet"},
 }
 
 // checkHead refuses a file that is not of the table's format as a whole: each
 // of its lines would be a malformed record, and the file would seem to be read.
-func (s *Source) checkHead(h io.ReaderAt, size int64) error {
-	head := make([]byte, min(size, headBytes))
-	if n, err := h.ReadAt(head, 0); err != nil && !(errors.Is(err, io.EOF) && n == len(head)) {
+func (s *Source) checkHead(in textInput) error {
+	head := make([]byte, headBytes)
+	n, err := in.Read(head)
+	if errors.Is(err, errDamaged) {
+		return nil // its own lane tells, behind what can be read, and other files are read
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("reading its first bytes: %w", err)
 	}
-	for _, c := range compressed {
+	head = head[:n]
+	whole := err != nil
+	for _, c := range noText {
 		if bytes.HasPrefix(head, []byte(c.magic)) {
 			if c.name == "Parquet" {
 				return errors.New("it is a Parquet file")
 			}
-			return fmt.Errorf("it is compressed with %s (not_yet: only plain text is read)", c.name)
+			return fmt.Errorf("it is compressed with %s, and its name does not say so (files that end with %s are unpacked)", c.name, readableEndings())
 		}
 	}
-	whole := int64(len(head)) == size
 	for range s.opts.skipLines {
 		_, head, _ = bytes.Cut(head, []byte("\n"))
 	}

@@ -52,12 +52,15 @@ func TestLaneUnderCrashes(t *testing.T) {
 	}
 	for seed := uint64(1); seed <= uint64(seeds); seed++ {
 		for _, f := range []string{"parquet", "json"} {
-			t.Run(fmt.Sprintf("%s seed=%d", f, seed), func(t *testing.T) { laneUnderCrashes(t, seed, f) })
+			t.Run(fmt.Sprintf("%s seed=%d", f, seed), func(t *testing.T) { laneUnderCrashes(t, seed, f, packNone) })
+		}
+		if packed := []string{packGzip, packZstd}[seed%2]; seed <= 16 {
+			t.Run(fmt.Sprintf("json %s seed=%d", packed, seed), func(t *testing.T) { laneUnderCrashes(t, seed, "json", packed) })
 		}
 	}
 }
 
-func laneUnderCrashes(t *testing.T, seed uint64, format string) {
+func laneUnderCrashes(t *testing.T, seed uint64, format, packed string) {
 	r := rand.New(rand.NewPCG(seed, 5))
 	schema := lanetest.Schema("id", "BIGINT", "p", "STRING")
 	topic := lanetest.NewTopic("clicks", schema, 2)
@@ -73,7 +76,7 @@ func laneUnderCrashes(t *testing.T, seed uint64, format string) {
 		}
 	}
 	cols := []connector.Column{{Field: schema.Fields[0]}, {Field: schema.Fields[1]}}
-	with := map[string]string{"path": "/lake/t", "format": format, keyPolicy: "success-file", keyFileSize: fmt.Sprint(100 + r.IntN(500))}
+	with := map[string]string{"path": "/lake/t", "format": format, keyPolicy: "success-file", keyCompression: packed, keyFileSize: fmt.Sprint(100 + r.IntN(500))}
 	world, mem := lanetest.NewWorld(), vfs.NewMem()
 	lives := 0
 	for finished := false; !finished; lives++ {

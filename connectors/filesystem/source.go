@@ -15,7 +15,8 @@ import (
 
 // Source reads a table's files. A partition of the SPI is a split: one row
 // group of a Parquet file, offsets being row ordinals in the file, or one text
-// file, offsets being byte offsets of lines.
+// file, offsets being byte offsets of lines in its text, unpacked where the file is
+// compressed.
 type Source struct {
 	conn      *Connector
 	at        place           // where the table lies; unused with directories
@@ -29,7 +30,8 @@ type Source struct {
 
 	mu     sync.Mutex
 	known  map[connector.UUID]*listed
-	mounts map[string]place // of directories, by scheme and host
+	torn   map[connector.UUID]error // files in which something cannot be read, and why
+	mounts map[string]place         // of directories, by scheme and host
 }
 
 // listed is a file with its splits.
@@ -69,7 +71,7 @@ func (c *Connector) newSource(t *connector.Table) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{conn: c, table: t, opts: opts, known: map[connector.UUID]*listed{}, mounts: map[string]place{}}
+	s := &Source{conn: c, table: t, opts: opts, known: map[connector.UUID]*listed{}, torn: map[connector.UUID]error{}, mounts: map[string]place{}}
 	return s, s.bind()
 }
 
@@ -224,6 +226,8 @@ func (s *Source) Check(ctx context.Context, saved []connector.Position) ([]error
 		}
 		if b := l.splits[p.Partition.ID]; p.Offset < b[0] || p.Offset > b[1] {
 			out[i] = &connector.MismatchError{Position: p, Earliest: b[0], Latest: b[1], Lost: -1, Reason: "the position lies outside the split"}
+		} else if torn := s.tornOf(p.Partition.TopicID); torn != nil && p.Offset < b[1] {
+			out[i] = damaged(p, b[1], torn)
 		}
 	}
 	return out, nil
@@ -305,6 +309,9 @@ func (s *Source) Open(ctx context.Context, splits []connector.Split, columns []i
 		b := l.splits[sp.From.Partition.ID]
 		from, end := max(sp.From.Offset, b[0]), min(sp.End, b[1])
 		r.bounds[sp.Number] = end
+		if s.format != nil && l.file.packed && from < end {
+			r.bounds[sp.Number] = from + l.file.size // until it is known better
+		}
 		r.todo = append(r.todo, splitWork{split: sp, file: l.file, first: b[0], from: from, end: end})
 	}
 	return r, nil
@@ -376,7 +383,7 @@ func (r *reader) Next(ctx context.Context, b *batch.Batch, maxRows, maxBytes int
 			if r.decoder == nil {
 				r.cur, err = r.openParquet(w)
 			} else {
-				r.cur, err = r.openText(w)
+				r.cur, err = r.openText(ctx, w)
 			}
 			if err != nil {
 				return err

@@ -51,6 +51,7 @@ type Writer struct {
 type openFile struct {
 	spool   *spool
 	parquet *parquetfmt.Writer // nil: text
+	packed  *packedFile        // compressed text
 	rows    int64
 }
 
@@ -239,33 +240,15 @@ func (w *Writer) Write(b *batch.Batch, sel batch.Sel, bucket connector.BucketID)
 	return nil
 }
 
-func (w *Writer) writeText(f *openFile, b *batch.Batch, sel batch.Sel, n int) error {
-	for k := range n {
-		row := k
-		if sel != nil {
-			row = int(sel[k])
-		}
-		start := len(w.key)
-		line, err := w.sink.encode.AppendRow(w.key, b, row)
-		if err != nil {
-			return fmt.Errorf("encoding row: %w", err)
-		}
-		line = append(line, '\n')
-		_, err = f.spool.Write(line[start:])
-		w.key = line[:start]
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // create starts a file; nothing touches the disk before there is something to
 // write.
 func (w *Writer) create() (*openFile, error) {
 	f := &openFile{spool: newSpool(w.sink, w.sink.fs.Join(w.dir, openPrefix+strconv.FormatUint(w.files, 10)))}
 	w.files++
 	if w.sink.encode != nil {
+		if w.sink.opts.packedEnding() != "" {
+			f.packed = newPackedFile(w.sink, f.spool, w.budget)
+		}
 		return f, nil
 	}
 	o := w.sink.parquet
@@ -316,12 +299,18 @@ func (f *openFile) held() int64 {
 	if f.parquet != nil {
 		n += int64(f.parquet.BufferedBytes())
 	}
+	if f.packed != nil {
+		n += f.packed.held()
+	}
 	return n
 }
 
 func (f *openFile) bytes() int64 {
 	if f.parquet != nil {
 		return f.parquet.EstimatedBytes()
+	}
+	if f.packed != nil {
+		return f.packed.bytes()
 	}
 	return f.spool.total
 }
@@ -395,6 +384,12 @@ func (w *Writer) seal(ctx context.Context, r connector.SealRequest) (connector.A
 	if f.parquet != nil {
 		setFooter(f.parquet, r.Header)
 		if _, err := f.parquet.Close(); err != nil {
+			f.abort()
+			return none, err
+		}
+	}
+	if f.packed != nil {
+		if err := f.packed.flush(); err != nil {
 			f.abort()
 			return none, err
 		}
