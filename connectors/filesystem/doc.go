@@ -21,6 +21,14 @@
 //	      part-<artefact id>.parquet   sealed: synced, length compared
 //	    <job>/<lane>/<epoch>.fenced/   a lower epoch, cut off by a newer one
 //
+// # Compressed text
+//
+// Text files are unpacked by the ending of their names while they are read, and offsets
+// are those of the text. Its length is not known before; so the split of such a file ends
+// at a bound by its compressed size, and the run of its last row goes up to there. What is
+// written is compressed in pieces, each a member or frame of its own, so that open files
+// need no compressors.
+//
 // # Replacing
 //
 // INSERT OVERWRITE makes new files the whole content of a table partition: they

@@ -40,9 +40,9 @@ const doc = "Written, the table is looked up in the metastore, or created there,
 	"Conditions on partition columns (`dt >= '2024-05-01' AND hr IN (7, 8)`) say which partitions are asked for and read; `EXPLAIN` shows them at the scan as `partitions=`.\n\n" +
 	"| stored as | read |\n|---|---|\n" +
 	"| Parquet, by Hive, Spark or Millrace | by name; SNAPPY, ZSTD, GZIP, dictionaries, INT96. A column that a file does not have is NULL, one that is narrower in it is widened |\n" +
-	"| delimited text (LazySimpleSerDe) | by position in the metastore's order; the table's delimiters and NULL text; fields that a line lacks are NULL, more are passed over. Scalars and arrays of them. Where Hive makes a value NULL that is none of its type, the row goes to the dead letter. Empty lines are passed over |\n" +
-	"| JSON (JsonSerDe) | by the names as spelled here |\n" +
-	"| ORC, Avro, SequenceFile, RCFile, CSV (OpenCSVSerde), escaped fields, footer lines, compressed text | refused by name |\n\n" +
+	"| delimited text (LazySimpleSerDe) | by position in the metastore's order; the table's delimiters and NULL text; fields that a line lacks are NULL, more are passed over. Scalars and arrays of them. Where Hive makes a value NULL that is none of its type, the row goes to the dead letter. Empty lines are passed over. Files that end with `.gz`, `.zst`, `.bz2` or `.deflate` are unpacked |\n" +
+	"| JSON (JsonSerDe) | by the names as spelled here; compressed as text |\n" +
+	"| ORC, Avro, SequenceFile, RCFile, CSV (OpenCSVSerde), escaped fields, footer lines | refused by name |\n\n" +
 	"A column here must hold every value of the column there: BIGINT reads `int`, STRING reads `varchar(10)`, not the other way round; TIMESTAMP and TIMESTAMP_LTZ read `timestamp`. " +
 	"Views, transactional tables, and those of Iceberg, Hudi or Delta are refused, and so is a partition that is stored in another way than its table.\n\n" +
 	"### Replacing\n\n" +
