@@ -49,7 +49,9 @@ func (b *Binder) fromItem(t syntax.TableExpr, sc *scope) Node {
 }
 
 // alone is what sees nothing of the FROM it stands in.
-func alone(sc *scope) *scope { return &scope{broken: sc.broken, ctes: sc.ctes, outer: sc.outer} }
+func alone(sc *scope) *scope {
+	return &scope{broken: sc.broken, ctes: sc.ctes, outer: sc.outer, around: sc}
+}
 
 // oneRow is a row for queries without FROM.
 func oneRow(b *Binder) Node {

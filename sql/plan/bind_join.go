@@ -24,7 +24,7 @@ func (b *Binder) join(j *syntax.Join, sc *scope) Node {
 		return nil
 	}
 	local := func(from, to, m0, m1 int) *scope {
-		return &scope{rels: sc.rels[from:to], merged: sc.merged[m0:m1], broken: sc.broken, ctes: sc.ctes, outer: sc.outer}
+		return &scope{rels: sc.rels[from:to], merged: sc.merged[m0:m1], broken: sc.broken, ctes: sc.ctes, outer: sc.outer, around: sc}
 	}
 	ls, rs := local(first, mid, firstMerged, midMerged), local(mid, len(sc.rels), midMerged, len(sc.merged))
 	on, shared, ok := b.joinCondition(j, ls, rs, local(first, len(sc.rels), firstMerged, len(sc.merged)))

@@ -22,7 +22,7 @@ func (b *Binder) joinAsOf(j *syntax.Join, t *syntax.TableRef, sc *scope) Node {
 		return nil
 	}
 	local := func(from, to, m0, m1 int) *scope {
-		return &scope{rels: sc.rels[from:to], merged: sc.merged[m0:m1], broken: sc.broken, ctes: sc.ctes, outer: sc.outer}
+		return &scope{rels: sc.rels[from:to], merged: sc.merged[m0:m1], broken: sc.broken, ctes: sc.ctes, outer: sc.outer, around: sc}
 	}
 	ls := local(first, mid, firstMerged, midMerged)
 	if c := ls.rowTime(t.AsOf); c != nil {

@@ -33,7 +33,7 @@ func (b *Binder) joinRows(j *syntax.Join, sc *scope) Node {
 		return nil
 	}
 	// Other tables of FROM are not below this join.
-	local := &scope{rels: sc.rels[first:], merged: sc.merged[merged:], broken: sc.broken, ctes: sc.ctes, outer: sc.outer}
+	local := &scope{rels: sc.rels[first:], merged: sc.merged[merged:], broken: sc.broken, ctes: sc.ctes, outer: sc.outer, around: sc}
 	outer := j.Kind == syntax.LeftJoin
 	var n Node
 	switch t := j.Right.(type) {
@@ -45,7 +45,7 @@ func (b *Binder) joinRows(j *syntax.Join, sc *scope) Node {
 	if n == nil || alwaysTrue(j.On) {
 		return n
 	}
-	local = &scope{rels: sc.rels[first:], merged: sc.merged[merged:], broken: sc.broken, ctes: sc.ctes, outer: sc.outer}
+	local = &scope{rels: sc.rels[first:], merged: sc.merged[merged:], broken: sc.broken, ctes: sc.ctes, outer: sc.outer, around: sc}
 	cond := b.predicate(j.On, local, "ON")
 	if cond == nil {
 		return nil

@@ -27,6 +27,8 @@ type scope struct {
 	ctes []*cte
 	// aliases are output names, for hints alone.
 	aliases []string
+	// around is the FROM of which this sees a part or nothing, for messages alone.
+	around *scope
 }
 
 // mergedColumn is one column for the equal ones of both sides of a join.
@@ -210,6 +212,9 @@ func (s *scope) resolve(b *Binder, ref *syntax.ColumnRef) (c *Column, fields []*
 	case s.broken:
 		return nil, nil, false
 	}
+	if s.unseen(b, ref) {
+		return nil, nil, false
+	}
 	if len(s.rels) == 0 {
 		d := b.errorf(diag.CodeUnknownColumn, ref.Span(), "column %q: there is no FROM", name)
 		if parts[0].Quoted {
@@ -231,4 +236,34 @@ func (s *scope) resolve(b *Binder, ref *syntax.ColumnRef) (c *Column, fields []*
 	}
 	d.WithNearest(name, candidates)
 	return nil, nil, false
+}
+
+// unseen reports a name that FROM has, but not where this part of it sees it. A JOIN
+// binds tighter than a comma, as in Flink: its conditions, and what is made of its
+// rows, see its own tables.
+func (s *scope) unseen(b *Binder, ref *syntax.ColumnRef) bool {
+	if s.around == nil {
+		return false
+	}
+	var names []string
+	for _, p := range ref.Parts {
+		names = append(names, p.Name)
+	}
+	name, full := names[0], strings.Join(names, ".")
+	_, there := s.around.relation(name)
+	there = there && len(ref.Parts) > 1 || s.around.has(ref)
+	switch {
+	case len(s.rels) > 0 && there:
+		b.errorf(diag.CodeUnknownColumn, ref.Span(), "%q is not seen here: a JOIN sees its own tables alone, %s, and none before the comma", full, s.where()).
+			WithHelp("write CROSS JOIN for the comma, or a comma for this JOIN")
+	case len(s.rels) > 0:
+		return false
+	case there:
+		b.errorf(diag.CodeUnknownColumn, ref.Span(), "%q is not seen here: without LATERAL a table function sees no columns", full).
+			WithHelp("FROM t, LATERAL TABLE(...) AS x")
+	default:
+		b.errorf(diag.CodeUnknownColumn, ref.Span(), "column %q: no table stands on the left", name).
+			WithHelp("UNNEST and LATERAL TABLE(...) see the tables on their left: write them behind")
+	}
+	return true
 }
