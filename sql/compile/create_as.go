@@ -11,12 +11,7 @@ import (
 
 // createTableAs answers CREATE TABLE ... AS: the table, and the INSERT that fills it.
 func (c *compiler) createTableAs(s *syntax.CreateTable) {
-	table, insert, ok := c.tableAs(s)
-	if !ok {
-		c.broken(s.Name)
-		return
-	}
-	if t := c.createTable(table); t != nil {
+	if _, insert := c.declare(s); insert != nil {
 		c.insert(s, []*syntax.Insert{insert})
 	}
 }
@@ -50,7 +45,7 @@ func (c *compiler) tableAs(s *syntax.CreateTable) (*syntax.CreateTable, *syntax.
 	var columns []syntax.TableElement
 	for i, col := range out.Columns() {
 		if !out.Named[i] {
-			c.diags.Errorf(diag.CodeBadTable, out.Spans[i], "column %d of the table has no name", i+1).WithHelp("add AS name")
+			c.diags.Errorf(diag.CodeBadTable, out.Spans[i], "column %d of the table has no name", i+1).WithHelp("add AS name; the columns of VALUES are named by SELECT * FROM (VALUES ...) AS v (a, b)")
 			return nil, nil, false
 		}
 		if given[col.Name] != nil {

@@ -80,3 +80,37 @@ func TestCreateTableAsMistakes(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestCreateTableAsInLoop: a loop makes and fills a table for each of its set, and
+// EXPLAIN shows it as plain SQL; what a CREATE TABLE ... AS fills is no source of a
+// loop, as what an INSERT fills.
+func TestCreateTableAsInLoop(t *testing.T) {
+	registry := sqltest.Registry()
+	const loop = "FOR EACH TABLE t IN (SHOW TABLES LIKE 'app\\_%') BEGIN CREATE TABLE `${t}_uids` WITH ('connector' = 'print') AS SELECT uid FROM `${t}`; END FOR;"
+	for _, sql := range []string{
+		loop,
+		"CREATE TABLE app_all WITH ('connector' = 'log', 'topic' = 'all') AS SELECT uid FROM other;\n" + loop,
+	} {
+		u, ds := Compile([]Source{{"ddl.sql", loopDDL}, {"job.sql", sql}}, Options{Registry: registry})
+		if ds.HasErrors() {
+			t.Fatalf("%s\n%s", sql, diag.Renderer{}.String(ds))
+		}
+		var lanes []string
+		for _, l := range u.Explain.Lanes {
+			lanes = append(lanes, l.Table+" > "+strings.Join(l.Direct, ", "))
+		}
+		got := strings.Join(lanes, "|")
+		if want := "app_open > app_open_uids|app_close > app_close_uids"; !strings.HasSuffix(got, want) || strings.Contains(got, "app_all_uids") {
+			t.Errorf("%s\nlanes %s, want %s", sql, got, want)
+		}
+	}
+	x, ds := Compile([]Source{{"ddl.sql", loopDDL}, {"job.sql", "EXPLAIN " + loop}}, Options{Registry: registry, Mode: ModeCheck})
+	if ds.HasErrors() {
+		t.Fatal(diag.Renderer{}.String(ds))
+	}
+	plain := x.Statements[len(x.Statements)-1].Result.Rows[0][0]
+	ddl := loopDDL[:strings.Index(loopDDL, "CREATE TABLE ods_tmpl")]
+	if _, ds := Compile([]Source{{"ddl.sql", ddl}, {"job.sql", plain}}, Options{Registry: registry}); ds.HasErrors() || !strings.Contains(plain, "INSERT INTO") {
+		t.Errorf("%s\n%s", plain, diag.Renderer{}.String(ds))
+	}
+}

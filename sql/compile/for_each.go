@@ -35,6 +35,9 @@ func (c *compiler) loopsOf(stmts []syntax.Stmt) {
 		switch s := s.(type) {
 		case *syntax.CreateTable:
 			completes(s)
+			if s.As != nil {
+				c.written[s.Name.Last().Name] = true
+			}
 		case *syntax.Insert:
 			c.written[s.Target.Last().Name] = true
 		case *syntax.StatementSet:
@@ -96,8 +99,13 @@ func (c *compiler) forEach(f *syntax.ForEach) {
 		for _, s := range body {
 			switch s := s.(type) {
 			case *syntax.CreateTable:
-				if c.createTable(s) != nil {
+				t, insert := c.declare(s)
+				if t != nil {
 					created++
+				}
+				if insert != nil {
+					inserts++
+					c.bindInsert(insert, at)
 				}
 			case *syntax.Insert:
 				inserts++
@@ -109,6 +117,24 @@ func (c *compiler) forEach(f *syntax.ForEach) {
 		c.unit.Statements[at].Kind = KindDDL
 		c.unit.Statements[at].Result = sentence(fmt.Sprintf("%d tables created", created))
 	}
+}
+
+// declare makes the table of a CREATE TABLE, nil where it is wrong; of CREATE TABLE ... AS it also gives
+// the INSERT.
+func (c *compiler) declare(s *syntax.CreateTable) (*catalog.Table, *syntax.Insert) {
+	if s.As == nil {
+		return c.createTable(s), nil
+	}
+	table, insert, ok := c.tableAs(s)
+	if !ok {
+		c.broken(s.Name)
+		return nil, nil
+	}
+	t := c.createTable(table)
+	if t == nil {
+		return nil, nil
+	}
+	return t, insert
 }
 
 // eachTable calls bind with the body of the loop for each table of its set. What
@@ -301,8 +327,13 @@ func (c *compiler) explainLoop(s *syntax.Explain, f *syntax.ForEach) {
 		for _, s := range body {
 			switch s := s.(type) {
 			case *syntax.CreateTable:
-				if t := c.createTable(s); t != nil {
+				t, insert := c.declare(s)
+				if t != nil {
 					b.WriteString(plan.CreateTableText(t) + ";\n\n")
+				}
+				if insert != nil {
+					c.binder.Insert(insert)
+					b.WriteString(syntax.Print(insert) + ";\n\n")
 				}
 			case *syntax.Insert:
 				c.binder.Insert(s)
