@@ -87,7 +87,7 @@ func (d *drawer) exact(depth int) term {
 		}
 		return d.column(types.SmallInt, types.Int, types.BigInt, types.Decimal)
 	}
-	switch d.of(12) {
+	switch d.of(14) {
 	case 0, 1, 2:
 		return arithmetic(pick(&d.choices, []byte("+-*/%")), d.exact(depth-1), d.exact(depth-1))
 	case 3:
@@ -116,6 +116,10 @@ func (d *drawer) exact(depth int) term {
 		}, part, s)
 	case 10:
 		return d.timeField(depth)
+	case 11:
+		return d.exactPair(depth)
+	case 12:
+		return d.round(depth)
 	}
 	return d.exact(0)
 }
@@ -190,7 +194,7 @@ func (d *drawer) boolean(depth int) term {
 	if depth == 0 {
 		return d.column(types.Boolean)
 	}
-	switch d.of(9) {
+	switch d.of(10) {
 	case 0, 1:
 		return logic(pick(&d.choices, []string{"AND", "OR"}), d.boolean(depth-1), d.boolean(depth-1))
 	case 2:
@@ -213,6 +217,8 @@ func (d *drawer) boolean(depth int) term {
 		return tested("("+a.sql+" IS "+words+")", a, func(v scalar) bool { return (!v.null && v.b == want) != negated })
 	case 7:
 		return distinct(d.same(depth - 1))
+	case 8:
+		return d.among(depth)
 	}
 	return d.like(depth)
 }
@@ -262,7 +268,7 @@ func (d *drawer) text(depth int) term {
 		a := d.text(depth - 1)
 		return strict(str, name+"("+a.sql+")", func(v []scalar) scalar { return text(f(v[0].s)) }, a)
 	}
-	switch d.of(14) {
+	switch d.of(16) {
 	case 0:
 		a, b := d.text(depth-1), d.text(depth-1)
 		return strict(str, "("+a.sql+" || "+b.sql+")", func(v []scalar) scalar { return text(v[0].s + v[1].s) }, a, b)
@@ -304,6 +310,8 @@ func (d *drawer) text(depth int) term {
 	case 12:
 		a := d.exact(depth - 1)
 		return strict(str, "CAST("+a.sql+" AS STRING)", func(v []scalar) scalar { return text(v[0].n.FloatString(a.typ.Scale)) }, a)
+	case 13, 14:
+		return d.moreText(depth)
 	}
 	a := d.time(depth - 1)
 	return strict(str, "DATE_FORMAT("+a.sql+", 'yyyy-MM-dd HH:mm:ss')", func(v []scalar) scalar { return text(v[0].t.Format("2006-01-02 15:04:05")) }, a)
