@@ -77,10 +77,12 @@ func (p *partition) tryProducer(h *record.Header, fresh bool) (base int64, known
 }
 
 // stage is admit for a request whose partition has others in the group, or that has
-// more than one batch.
+// more than one batch. These are of one producer, and staged when all are admitted.
 func (sh *shard) stage(r *request, base int64) (known bool, err error) {
-	single := true
-	for rest := r.batches; len(rest) > 0; single = false {
+	var key stagedKey
+	var st producerState
+	first := true
+	for rest := r.batches; len(rest) > 0; first = false {
 		var h record.Header
 		if r.count == 1 {
 			h = *r.head
@@ -90,34 +92,38 @@ func (sh *shard) stage(r *request, base int64) (known bool, err error) {
 		size := h.Size()
 		h.BaseOffset = base
 		base += int64(h.LastOffsetDelta) + 1
-		if h.ProducerID != record.NoProducerID {
-			single = single && size == len(rest)
-			key := stagedKey{r.part.id, h.ProducerID}
-			st, ok := sh.staged[key]
-			if !ok {
-				sh.mu.Lock()
-				st = r.part.producerState(h.ProducerID)
-				sh.mu.Unlock()
+		if first {
+			key = stagedKey{r.part.id, h.ProducerID}
+			st = sh.stateOf(r.part, key)
+		}
+		if first && size == len(rest) && !r.marker {
+			if b, dup := st.duplicate(&h); dup {
+				r.base = b.base
+				return true, nil
 			}
-			if single && !r.marker {
-				if b, dup := st.duplicate(&h); dup {
-					r.base = b.base
-					return true, nil
-				}
-			}
-			open := st.txnFirst >= 0
-			if err := r.admit(&st, &h); err != nil {
-				return false, fmt.Errorf("appending to topic %s partition %d: %w", r.part.topic.name, r.part.index, err)
-			}
-			if r.marker && !open {
-				r.base = -1
-				return true, nil // ended already
-			}
-			sh.staged[key] = st
+		}
+		open := st.txnFirst >= 0
+		if err := r.admit(&st, &h); err != nil {
+			return false, fmt.Errorf("appending to topic %s partition %d: %w", r.part.topic.name, r.part.index, err)
+		}
+		if r.marker && !open {
+			r.base = -1
+			return true, nil // ended already
 		}
 		rest = rest[size:]
 	}
+	sh.staged[key] = st
 	return false, nil
+}
+
+// stateOf is the state of a producer behind what the group has of it.
+func (sh *shard) stateOf(p *partition, key stagedKey) producerState {
+	if st, ok := sh.staged[key]; ok {
+		return st
+	}
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return p.producerState(key.producer)
 }
 
 // admit checks one batch and applies it to the state.

@@ -159,6 +159,39 @@ func TestRepeatedInOneGroup(t *testing.T) {
 	}
 }
 
+// A request of which a later batch is refused leaves nothing of its earlier ones: what
+// comes then, in the same group or in the next, is no repetition of them.
+func TestRefusedBatchLeavesNothingOfEarlierOnes(t *testing.T) {
+	s := open(t, small(vfs.NewMem()))
+	defer s.Close()
+	tp := oneTopic(t, s, "t", 2, nil)
+	id, other := tp.Partitions[0].ID, tp.Partitions[1].ID
+	refused := slices.Concat(sequenced(t, 9, 0, 0, false, "a"), sequenced(t, 9, 0, 5, false, "b"))
+	errs, results := make([]error, 4), make([]topiclog.AppendResult, 4)
+	ended := make(chan struct{})
+	s.AppendAll([]topiclog.AppendRequest{
+		{Partition: id, Batches: refused},
+		{Partition: other, Batches: refused},
+		{Partition: other, Batches: sequenced(t, 9, 0, 0, false, "0")},
+		{Partition: other, Batches: sequenced(t, 9, 0, 1, false, "1")},
+	}, func(i int, res topiclog.AppendResult, err error) { results[i], errs[i] = res, err }, func() { close(ended) })
+	<-ended
+	for i, err := range errs {
+		if i < 2 != errors.Is(err, topiclog.ErrSequence) || i >= 2 && (err != nil || results[i].Repeated) {
+			t.Errorf("request %d: %+v, %v", i, results[i], err)
+		}
+	}
+	res, err := s.Append(context.Background(), topiclog.AppendRequest{Partition: id, Batches: sequenced(t, 9, 0, 0, false, "0")})
+	if err != nil || res.Repeated {
+		t.Errorf("the batch that follows: %+v, %v", res, err)
+	}
+	for p, want := range map[topiclog.PartitionID]string{id: "[0:0]", other: "[0:0 1:1]"} {
+		if got := fmt.Sprint(readAll(t, s, p, 0)); got != want {
+			t.Errorf("partition %d has %s, want %s", p, got, want)
+		}
+	}
+}
+
 // A group that fails for want of space changes nothing of what is known of
 // producers.
 func TestSequencesAfterFailedGroup(t *testing.T) {
