@@ -39,9 +39,10 @@ var hints = map[string]string{
 	"MASTERDOWN": "the replica has lost its primary: rows wait",
 	"MISCONF":    "the server cannot save its data: rows wait; look at its log",
 	"NOREPLICAS": "too few replicas are in step (min-replicas-to-write): rows wait",
+	"TRYAGAIN":   "a slot is moving to another node: its rows wait until it is there",
 	"NOAUTH":     "set '" + keyUser + "' and '" + keyPassword + "', then resume",
 	"WRONGPASS":  "check '" + keyUser + "' and '" + keyPassword + "', then resume",
-	"NOPERM":     "the user needs WATCH, GET, SET, MULTI, EXEC and the commands of the data type, on keys of '" + keyKey + "' and on " + fencePrefix + "*; grant them, then resume",
+	"NOPERM":     "the user needs WATCH, GET, SET, MULTI, EXEC (in a cluster EVAL) and the commands of the data type, on keys of '" + keyKey + "' and on " + fencePrefix + "*; grant them, then resume",
 	"MOVED":      "the key's slot is at another node: of a cluster say '" + keyMode + "' = '" + modeCluster + "'",
 }
 

@@ -28,9 +28,11 @@ const (
 	codeFence  = "MRFENCE"
 )
 
-// script takes the fence as its key, and job epoch, lane epoch, id and life of the fence
-// in seconds, then each command as a count and its arguments. It gives key and error,
-// one after the other, of each command that failed.
+// script takes the fence and then each command's key as its keys: while a slot moves, a
+// node says of a script which of its keys are elsewhere, and of what the script does not
+// name it knows nothing. Its arguments are job epoch, lane epoch, id and life of the fence
+// in seconds, then each command as a count, its name and what follows the key. It gives
+// key and error, one after the other, of each command that failed.
 const script = `local f = redis.call('GET', KEYS[1])
 if f then
   local j, e = string.match(f, '^1:(%d+):(%d+):')
@@ -41,11 +43,11 @@ end
 local s = redis.pcall('SET', KEYS[1], '1:' .. ARGV[1] .. ':' .. ARGV[2] .. ':' .. ARGV[3], 'EX', ARGV[4])
 if s.err then return s end
 local bad, i = {}, 5
-while i <= #ARGV do
+for k = 2, #KEYS do
   local n = tonumber(ARGV[i])
-  local r = redis.pcall(unpack(ARGV, i + 1, i + n))
+  local r = redis.pcall(ARGV[i + 1], KEYS[k], unpack(ARGV, i + 2, i + n))
   if type(r) == 'table' and r.err then
-    bad[#bad + 1] = ARGV[i + 2]
+    bad[#bad + 1] = KEYS[k]
     bad[#bad + 1] = r.err
   end
   i = i + n + 1
@@ -69,21 +71,24 @@ func (s *clusterSender) Send(ctx context.Context, lane outbox.Lane, m *outbox.Me
 	ctx, cancel := context.WithTimeout(ctx, s.request)
 	defer cancel()
 	type unit struct {
-		slot uint16
+		keys []string
 		args []any
 	}
 	at := map[uint16]int{}
 	var units []unit
 	head := []any{lane.JobEpoch, lane.Epoch, m.ID, int64(clusterFenceLife / time.Second)}
 	err := eachCommand(m, func(args []any) {
-		slot := slotOf(args[1].([]byte))
+		key := args[1].([]byte)
+		slot := slotOf(key)
 		i, ok := at[slot]
 		if !ok {
 			i = len(units)
 			at[slot] = i
-			units = append(units, unit{slot, append([]any(nil), head...)})
+			units = append(units, unit{[]string{fencePrefix + "{" + s.tags[slot] + "}:" + lane.Name}, append([]any(nil), head...)})
 		}
-		units[i].args = append(append(units[i].args, len(args)), args...)
+		u := &units[i]
+		u.keys = append(u.keys, string(key))
+		u.args = append(append(u.args, len(args)-1, args[0]), args[2:]...)
 	})
 	if err != nil {
 		return err
@@ -91,7 +96,7 @@ func (s *clusterSender) Send(ctx context.Context, lane outbox.Lane, m *outbox.Me
 	p := s.client.Pipeline()
 	cmds := make([]*goredis.Cmd, len(units))
 	for i, u := range units {
-		cmds[i] = p.Eval(ctx, script, []string{fencePrefix + "{" + s.tags[u.slot] + "}:" + lane.Name}, u.args...)
+		cmds[i] = p.Eval(ctx, script, u.keys, u.args...)
 	}
 	_, whole := p.Exec(ctx)
 	return s.judge(cmds, whole, lane)

@@ -109,6 +109,25 @@ func TestCluster(t *testing.T) {
 		t.Errorf("the row of the slot that has moved: %q, %v", out, err)
 	}
 
+	// Rows that come while a slot moves wait for it, whichever of its keys has gone first:
+	// none is written beside the key that is still to come, and the lane does not stop.
+	at := (owner + 1) % 3
+	for i, first := range []string{"p:", fencePrefix} {
+		name := "moved again " + strconv.Itoa(i)
+		again, _ := j.seal(batchOf(people(), nil, []int64{100000}, []string{name}))
+		moveSlot(ctx, t, slot, c.Nodes[at], c.Nodes[(at+1)%3], c.Nodes, first, func() {
+			var stop *outbox.StopError
+			if err := j.publish(again)[0]; err == nil || errors.As(err, &stop) || errors.Is(err, connector.ErrRefused) {
+				t.Errorf("published while %s* has gone and the rest has not: %v", first, err)
+			}
+		})
+		at = (at + 1) % 3
+		j.settle(again)
+		if out, err := c.Nodes[at].Ask(ctx, "HGET", "p:100000", "name"); err != nil || out != name {
+			t.Errorf("after the move the row is %q, %v, want %q", out, err, name)
+		}
+	}
+
 	// A later run writes; what the earlier one sends afterwards is kept out.
 	j2 := start(t, vfs.NewMem(), 2, people(), []int{0}, with())
 	b2, _ := manyPeople(n, "b")
@@ -163,6 +182,37 @@ func TestCluster(t *testing.T) {
 	expectPeople(t, with(), n, "d", ids)
 	if _, err := New(vfs.NewMem(), "/staging").OpenSink(ctx, tableOf(t, New(vfs.NewMem(), ""), people(), []int{0}, map[string]string{keyURL: "redis://" + c.Nodes[0].Direct()}), conntest.OwnerOf(1, 1)); err == nil || !strings.Contains(err.Error(), "is a node of a cluster") {
 		t.Errorf("a node of a cluster as a server: %v", err)
+	}
+}
+
+// moveSlot moves a slot from a node to another one as redis-cli does, key by key, those
+// with a prefix first; between calls f when they have gone.
+func moveSlot(ctx context.Context, t *testing.T, slot int, from, to *services.Redis, all []*services.Redis, prefix string, between func()) {
+	t.Helper()
+	do := func(r *services.Redis, command ...string) string {
+		t.Helper()
+		out, err := r.Ask(ctx, command...)
+		if err != nil || strings.HasPrefix(out, "ERR") {
+			t.Fatalf("%v: %q, %v", command, out, err)
+		}
+		return strings.TrimSpace(out)
+	}
+	number, target := strconv.Itoa(slot), do(to, "CLUSTER", "MYID")
+	do(to, "CLUSTER", "SETSLOT", number, "IMPORTING", do(from, "CLUSTER", "MYID"))
+	do(from, "CLUSTER", "SETSLOT", number, "MIGRATING", target)
+	host, port, _ := strings.Cut(to.Direct(), ":")
+	move := func(prefix string) {
+		for key := range strings.FieldsSeq(do(from, "CLUSTER", "GETKEYSINSLOT", number, "100")) {
+			if strings.HasPrefix(key, prefix) {
+				do(from, "MIGRATE", host, port, key, "0", "10000", "REPLACE")
+			}
+		}
+	}
+	move(prefix)
+	between()
+	move("")
+	for _, r := range append([]*services.Redis{to, from}, all...) {
+		do(r, "CLUSTER", "SETSLOT", number, "NODE", target)
 	}
 }
 
