@@ -97,7 +97,8 @@ func (p *producePartition) err() error {
 	return p.why.err
 }
 
-// maxPooledPartitions bounds the requests whose memory is kept for use again.
+// maxPooledPartitions bounds the requests whose memory is kept for use again: their
+// partitions, and their topics, which need not have any.
 const maxPooledPartitions = 1 << 13
 
 // reset lets go of everything but the memory.
@@ -188,7 +189,7 @@ func serveProduce(c *call) (*reply, error) {
 
 // keepProduce keeps the memory of a request that was answered.
 func (s *Server) keepProduce(req *produceRequest) {
-	if cap(req.all) <= maxPooledPartitions {
+	if max(cap(req.all), cap(req.topics)) <= maxPooledPartitions {
 		req.reset()
 		s.produces.Put(req)
 	}
