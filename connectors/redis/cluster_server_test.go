@@ -84,6 +84,8 @@ func TestCluster(t *testing.T) {
 	expectPeople(t, with(), n, "", ids)
 	expectPeople(t, with("lookup.cache", "FULL", "lookup.full-cache.periodic-reload.interval", "1 h"), n, "", ids)
 
+	scanWhileSlotMoves(ctx, t, c, j.table, n)
+
 	// A slot without keys goes to another node; its first row comes after that.
 	slot := int(slotOf([]byte("p:100000")))
 	owner := 2
@@ -214,6 +216,42 @@ func moveSlot(ctx context.Context, t *testing.T, slot int, from, to *services.Re
 	for _, r := range append([]*services.Redis{to, from}, all...) {
 		do(r, "CLUSTER", "SETSLOT", number, "NODE", target)
 	}
+}
+
+// scanWhileSlotMoves: a key that moves from a node that is still to be scanned to one
+// that was is found all the same. The slot comes back afterwards.
+func scanWhileSlotMoves(ctx context.Context, t *testing.T, c *services.RedisCluster, table *connector.Table, n int) {
+	t.Helper()
+	client, _, err := connect(table.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	l, err := newLookup(table, []int{0}, []int{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.client = client
+	owner := func(name string) int { return (int(slotOf([]byte(name)))*3 + 2) / 16384 }
+	names := map[string]bool{}
+	var back func()
+	err = l.scan(ctx, func(some []string) error {
+		for _, name := range some {
+			names[name] = true
+		}
+		for i := 0; back == nil; i++ {
+			if name := "p:" + strconv.Itoa(i); owner(name) != owner(some[0]) {
+				slot, from, to := int(slotOf([]byte(name))), c.Nodes[owner(name)], c.Nodes[owner(some[0])]
+				moveSlot(ctx, t, slot, from, to, c.Nodes, "", func() {})
+				back = func() { moveSlot(ctx, t, slot, to, from, c.Nodes, "", func() {}) }
+			}
+		}
+		return nil
+	})
+	if err != nil || len(names) != n {
+		t.Errorf("%d keys of %d are found while a slot moves, %v", len(names), n, err)
+	}
+	back()
 }
 
 // TestSentinel: rows go to the primary; when it is killed they wait until a replica has

@@ -49,17 +49,55 @@ func (l *lookup) scan(ctx context.Context, f func(names []string) error) error {
 		return f([]string{string(l.key.texts[0])})
 	}
 	pattern := globOf(l.key.texts[0]) + "*" + globOf(l.key.texts[len(l.key.columns)])
-	nodes, err := l.nodes(ctx)
-	if err != nil {
-		return err
-	}
 	s := &scanned{seen: map[string]struct{}{}, most: l.table.Options.Bytes(fullcache.KeyMaxBytes)}
-	for _, node := range nodes {
-		if err := l.scanNode(ctx, node, pattern, s, f); err != nil {
+	// A slot that moves takes keys from a node that is still to be scanned to one that
+	// was: then all are scanned again, and what has moved is found where it is.
+	for again := false; ; again = true {
+		nodes, err := l.nodes(ctx)
+		if err != nil {
 			return err
 		}
+		placed := l.placed(ctx, nodes)
+		for _, node := range nodes {
+			if err := l.scanNode(ctx, node, pattern, s, f); err != nil {
+				return err
+			}
+		}
+		if again || len(nodes) == 1 || placed != "" && placed == l.placed(ctx, nodes) {
+			return nil
+		}
 	}
-	return nil
+}
+
+// placed says which slots the nodes of a cluster have, "" when some are moving or that is
+// not known.
+func (l *lookup) placed(ctx context.Context, nodes []goredis.Cmdable) string {
+	if len(nodes) == 1 {
+		return "" // who asks does not need it
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.request)
+	defer cancel()
+	var b strings.Builder
+	for _, node := range nodes {
+		text, err := node.ClusterNodes(ctx).Result()
+		if err != nil {
+			return ""
+		}
+		for line := range strings.Lines(text) {
+			// id, address, flags, primary, two times, epoch, state; then the slots, and in
+			// brackets what moves.
+			fields := strings.Fields(line)
+			if len(fields) < 8 || !strings.Contains(fields[2], "myself") {
+				continue
+			}
+			slots := strings.Join(fields[8:], " ")
+			if strings.Contains(slots, "[") {
+				return ""
+			}
+			b.WriteString(fields[0] + " " + slots + "\n")
+		}
+	}
+	return b.String()
 }
 
 // nodes are the servers that hold the keys: the primaries of a cluster.
