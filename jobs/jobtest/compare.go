@@ -15,9 +15,12 @@ import (
 	"github.com/millrace/millrace/runtime/types"
 )
 
-// compare finds the differences of a test.
-func (s *Suite) compare(t *Test, job *compiledJob, out *outcome) (problems []Problem, notes []string, err error) {
-	for _, w := range t.want {
+// compare finds the differences of a test, or of a step of it.
+func (s *Suite) compare(e *expected, ordered bool, out *outcome) (problems []Problem, notes []string, err error) {
+	if !e.some() {
+		return nil, nil, nil
+	}
+	for _, w := range e.want {
 		tab := out.tables[w.table]
 		if tab == nil {
 			return nil, nil, fmt.Errorf("BUG: sink table %s was not opened", w.table)
@@ -30,11 +33,11 @@ func (s *Suite) compare(t *Test, job *compiledJob, out *outcome) (problems []Pro
 		if err != nil {
 			return nil, nil, err
 		}
-		actual, err := actualRows(tab.rows.Rows(), columns)
+		actual, err := actualRows(tab.rows, columns)
 		if err != nil {
 			return nil, nil, err
 		}
-		for _, p := range diff(wanted, actual, columns, t.Ordered) {
+		for _, p := range diff(wanted, actual, columns, ordered) {
 			p.Table = w.table
 			if p.Line == 0 {
 				p.Line = w.line
@@ -42,7 +45,7 @@ func (s *Suite) compare(t *Test, job *compiledJob, out *outcome) (problems []Pro
 			problems = append(problems, p)
 		}
 	}
-	dead, notes := compareDead(t, out.dead)
+	dead, notes := compareDead(e, out.dead)
 	return append(problems, dead...), notes, nil
 }
 
@@ -279,19 +282,19 @@ func differing(w, a row, columns []types.Field) string {
 }
 
 // compareDead compares dead rows, without order. Rows that die for tables that
-// the test does not name are only noted.
-func compareDead(t *Test, dead []deadRow) (problems []Problem, notes []string) {
+// the test or step does not name are only noted.
+func compareDead(e *expected, dead []deadRow) (problems []Problem, notes []string) {
 	named := map[string]bool{}
-	for _, w := range t.want {
+	for _, w := range e.want {
 		named[w.table] = true
 	}
-	any := len(t.want) == 0
-	for _, d := range t.dead {
+	any := len(e.want) == 0
+	for _, d := range e.dead {
 		named[d.table] = true
 		any = any || d.table == ""
 	}
 	used := make([]bool, len(dead))
-	wanted := slices.Clone(t.dead)
+	wanted := slices.Clone(e.dead)
 	// What leaves less open chooses first.
 	open := func(d wantDead) int {
 		return len(slices.DeleteFunc([]string{d.table, d.column}, func(s string) bool { return s != "" }))

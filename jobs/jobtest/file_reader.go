@@ -44,8 +44,6 @@ func (r *fileReader) entries(n *yaml.Node, what string, known ...string) []entry
 		switch {
 		case slices.ContainsFunc(out, func(o entry) bool { return o.key == e.key }):
 			r.fail(e.node, "%s: key %q is there twice", what, e.key)
-		case e.key == "steps" && known != nil:
-			r.fail(e.node, "not_yet: steps; the rows of one test are read in order, and windows close by the watermarks of the rows")
 		case known != nil && !slices.Contains(known, e.key):
 			r.fail(e.node, "%s: unknown key %q%s", what, e.key, nearest(e.key, slices.Clone(known)))
 		}
@@ -131,48 +129,6 @@ func (r *fileReader) variables(n *yaml.Node) map[string]string {
 	return out
 }
 
-func (r *fileReader) test(n *yaml.Node) *Test {
-	t := &Test{Line: n.Line, node: resolve(n)}
-	for _, e := range r.entries(n, "a test", "name", "set", "given", "want", "dead", "ordered") {
-		switch e.key {
-		case "name":
-			t.Name = r.text(e.value, "name")
-		case "set":
-			t.Set = r.variables(e.value)
-		case "ordered":
-			v := resolve(e.value)
-			if t.Ordered = v.Value == "true"; v.Tag != "!!bool" {
-				r.fail(v, "ordered: want true or false")
-			}
-		case "given":
-			for _, g := range r.entries(e.value, "given") {
-				tab := givenTable{table: g.key, line: g.node.Line}
-				for _, item := range r.items(g.value, "the rows of "+g.key) {
-					tab.records = append(tab.records, r.record(item))
-				}
-				t.given = append(t.given, tab)
-			}
-		case "want":
-			for _, w := range r.entries(e.value, "want") {
-				tab := wantTable{table: w.key, line: w.node.Line, node: resolve(w.value)}
-				for _, item := range r.items(w.value, "the rows of "+w.key) {
-					tab.rows = append(tab.rows, r.wantRow(item))
-				}
-				t.want = append(t.want, tab)
-			}
-		case "dead":
-			t.hasDead = true
-			for _, item := range r.items(e.value, "dead") {
-				t.dead = append(t.dead, r.wantDead(item))
-			}
-		}
-	}
-	if t.Name == "" {
-		r.fail(n, "a test needs a name")
-	}
-	return t
-}
-
 // record reads a given record: an object, or the record's own text. Keys that
 // start with $ are about the record.
 func (r *fileReader) record(n *yaml.Node) givenRecord {
@@ -199,7 +155,7 @@ func (r *fileReader) record(n *yaml.Node) givenRecord {
 			}
 			rec.partition = int32(p)
 		case k.Value == "$timestamp":
-			rec.timestamp = r.timestamp(v)
+			rec.timestamp = r.timestamp(v, "$timestamp")
 		case k.Value == "$headers":
 			rec.headers = r.headers(v)
 		case k.Value == "$raw":
@@ -237,43 +193,15 @@ func (r *fileReader) headers(n *yaml.Node) []header {
 // maxPartitions bounds $partition.
 const maxPartitions = 1024
 
-func (r *fileReader) timestamp(n *yaml.Node) int64 {
+func (r *fileReader) timestamp(n *yaml.Node, what string) int64 {
 	if ms, err := strconv.ParseInt(n.Value, 10, 64); err == nil {
 		return ms
 	}
 	t, err := time.Parse(time.RFC3339Nano, n.Value)
 	if err != nil {
-		r.fail(n, "$timestamp: want a time such as 2026-07-21T06:00:00Z, or milliseconds since 1970")
+		r.fail(n, "%s: want a time such as 2026-07-21T06:00:00Z, or milliseconds since 1970", what)
 	}
 	return t.UnixMilli()
-}
-
-func (r *fileReader) wantRow(n *yaml.Node) wantRow {
-	row := wantRow{line: n.Line, values: map[string]json.RawMessage{}}
-	n = resolve(n)
-	if n.Kind != yaml.MappingNode {
-		r.fail(n, "a wanted row is an object of columns")
-		return row
-	}
-	flat := r.merged(n, 0)
-	for i := 0; i+1 < len(flat); i += 2 {
-		row.values[flat[i].Value] = r.json(nil, flat[i+1], 0)
-	}
-	return row
-}
-
-func (r *fileReader) wantDead(n *yaml.Node) wantDead {
-	d := wantDead{line: n.Line}
-	for _, e := range r.entries(n, "dead", "table", "reason", "column") {
-		to := map[string]*string{"table": &d.table, "reason": &d.reason, "column": &d.column}[e.key]
-		if to != nil {
-			*to = r.text(e.value, e.key)
-		}
-	}
-	if d.reason == "" {
-		r.fail(n, "a dead row needs a reason, such as type_mismatch or malformed_record")
-	}
-	return d
 }
 
 // Bounds of what aliases may make of a small file.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -17,11 +16,6 @@ import (
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/types"
 )
-
-// given is the given records of one run by source table.
-type given struct {
-	tables map[string]*givenTable
-}
 
 // registry is a registry whose sources read given records instead. Names,
 // options and what the connectors can do stay.
@@ -42,11 +36,20 @@ type givenConnector struct {
 	given *given
 }
 
-// OpenSource implements connector.SourceConnector. A table without given
-// records is empty.
+// OpenSource implements connector.SourceConnector.
 func (c *givenConnector) OpenSource(_ context.Context, t *connector.Table) (connector.Source, error) {
+	s, err := c.open(t)
+	if err != nil {
+		return nil, err
+	}
+	c.given.expect(s)
+	return s, nil
+}
+
+// open opens a table. One without given records is empty.
+func (c *givenConnector) open(t *connector.Table) (*givenSource, error) {
 	tab := c.given.tables[t.Name]
-	s := &givenSource{table: t, topic: t.Name, parts: make([][]givenRecord, 1), options: format.FromValues(t.Options, "")}
+	s := &givenSource{given: c.given, table: t, topic: t.Name, parts: make([][]givenRecord, 1), options: format.FromValues(t.Options, "")}
 	if t.Options.Has(scanrange.KeyTopic) {
 		if name := t.Options.String(scanrange.KeyTopic); !strings.Contains(name, ";") {
 			s.topic = name // of several, a given row is of none
@@ -101,6 +104,7 @@ func (e *recordError) Error() string { return e.message }
 // givenSource reads the given records of a table: record i of a partition is
 // offset i.
 type givenSource struct {
+	given   *given
 	table   *connector.Table
 	topic   string
 	format  format.Format
@@ -206,12 +210,13 @@ func (r *givenReader) Next(_ context.Context, b *batch.Batch, maxRows, _ int) er
 	for range r.splits {
 		sp := &r.splits[r.turn]
 		r.turn = (r.turn + 1) % len(r.splits)
-		if sp.next >= sp.end {
+		end := min(sp.end, r.s.given.there(r.s.parts[sp.partition]))
+		if sp.next >= end {
 			continue
 		}
 		r.a.BeginRun(sp.number, sp.next)
 		var logTime int64
-		for first := true; sp.next < sp.end && (first || r.a.Rows() < maxRows); first = false {
+		for first := true; sp.next < end && (first || r.a.Rows() < maxRows); first = false {
 			rec := &r.s.parts[sp.partition][sp.next]
 			logTime = max(logTime, rec.timestamp)
 			for range r.decoder.Decode(rec.value, sp.next, r.a) {
@@ -226,7 +231,7 @@ func (r *givenReader) Next(_ context.Context, b *batch.Batch, maxRows, _ int) er
 		return nil
 	}
 	r.a.Finish()
-	return io.EOF
+	return r.s.given.over(r.s.table.Name, r.splits)
 }
 
 func (r *givenReader) split(number int32) *givenSplit {

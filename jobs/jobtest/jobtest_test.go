@@ -245,7 +245,6 @@ func TestFaulty(t *testing.T) {
 		{one("want: {copied: []}") + "---\ntests: []\n", "one document"},
 		{"job: none.sql\n" + one("want: {copied: []}"), "none.sql"},
 		{"ddl: none\n" + one("want: {copied: []}"), "none"},
-		{one("steps: []"), "not_yet: steps"},
 		{one("wants: {}"), `3:5: a test: unknown key "wants"; did you mean "want"?`},
 		{one("given: {clicks: []}"), "wants nothing"},
 		{one("want: {copied: {id: 1}}"), "want a list"},

@@ -21,7 +21,7 @@ func (c *givenConnector) OpenLookup(_ context.Context, t *connector.Table, keys,
 
 // load reads the given records of a table.
 func (c *givenConnector) load(ctx context.Context, t *connector.Table, keys, columns []int) (table *fullcache.Table, err error) {
-	s, err := c.OpenSource(ctx, t)
+	s, err := c.open(t)
 	if err != nil {
 		return nil, err
 	}

@@ -8,16 +8,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/millrace/millrace/jobs/spec"
 	"github.com/millrace/millrace/jobs/userfunc"
-	"github.com/millrace/millrace/runtime/checkpoint"
 	"github.com/millrace/millrace/runtime/connector"
-	"github.com/millrace/millrace/runtime/engine"
 	"github.com/millrace/millrace/runtime/graph"
-	"github.com/millrace/millrace/runtime/keyed"
-	"github.com/millrace/millrace/runtime/ledger"
 	"github.com/millrace/millrace/sql/compile"
 )
 
@@ -45,12 +39,23 @@ type Result struct {
 	Problems []Problem
 	// Notes say what was not compared.
 	Notes []string
+	// Steps are those that were run, in order.
+	Steps []StepResult
 
-	actual *outcome
+	actual []*outcome // of the steps, then of the end
+}
+
+// StepResult is what became of a step of a test.
+type StepResult struct {
+	Name string `json:"name"`
+	Line int    `json:"line"`
+	OK   bool   `json:"ok"`
 }
 
 // Problem is one difference between what was wanted and what there is.
 type Problem struct {
+	// Step is the step of the test after which it was found, "" for the end.
+	Step string `json:"step,omitempty"`
 	// Table is the sink table, "" for dead rows and failed jobs.
 	Table string `json:"table,omitempty"`
 	// Line is where the test file says what is wanted.
@@ -58,12 +63,6 @@ type Problem struct {
 	Message string `json:"message"`
 
 	failed bool // the job failed: there is nothing to compare
-}
-
-// outcome is what a job wrote.
-type outcome struct {
-	tables map[string]*collected
-	dead   []deadRow
 }
 
 // Run runs every test of a suite. The error is one of the input: SQL that does
@@ -84,13 +83,10 @@ func Run(ctx context.Context, s *Suite, o Options) ([]Result, error) {
 func (s *Suite) run(ctx context.Context, t *Test, o Options) (Result, error) {
 	began := time.Now()
 	res := Result{Name: t.Name, Line: t.Line}
-	if len(t.want) == 0 && !t.hasDead && !o.Accept {
+	if !t.wants() && !o.Accept {
 		return res, &FileError{s.Name, t.Line, 1, fmt.Sprintf("test %q wants nothing: say want or dead, or take what there is with --update", t.Name)}
 	}
-	g := &given{tables: map[string]*givenTable{}}
-	for i := range t.given {
-		g.tables[t.given[i].table] = &t.given[i]
-	}
+	g := newGiven(t)
 	job, err := s.compile(t, o, g)
 	if err != nil {
 		return res, err
@@ -98,7 +94,11 @@ func (s *Suite) run(ctx context.Context, t *Test, o Options) (Result, error) {
 	if err := s.checkNames(t, job); err != nil {
 		return res, err
 	}
-	out, runErr := execute(ctx, job)
+	if job.graph.Batch && len(t.steps) > 0 {
+		return res, &FileError{s.Name, t.steps[0].line, 1, "a job in batch mode gives its rows when its input has ended: there is nothing to see between steps"}
+	}
+	var runErr error
+	res.actual, runErr = execute(ctx, t, job, g)
 	if ctx.Err() != nil {
 		return res, ctx.Err()
 	}
@@ -106,15 +106,49 @@ func (s *Suite) run(ctx context.Context, t *Test, o Options) (Result, error) {
 	if errors.As(runErr, &bad) {
 		return res, &FileError{s.Name, bad.line, 1, bad.message}
 	}
-	res.actual = out
-	if runErr != nil {
-		res.Problems = append(res.Problems, Problem{Message: "the job failed: " + runErr.Error(), failed: true})
-	} else if res.Problems, res.Notes, err = s.compare(t, job, out); err != nil {
+	if err := s.judge(t, runErr, &res); err != nil {
 		return res, err
 	}
 	res.OK = len(res.Problems) == 0
 	res.Seconds = time.Since(began).Seconds()
 	return res, nil
+}
+
+// judge compares what there was after each step and at the end; runErr is why the last
+// of these failed.
+func (s *Suite) judge(t *Test, runErr error, res *Result) error {
+	for i, e := range t.all() {
+		name := ""
+		if i < len(t.steps) {
+			name = t.steps[i].name
+		}
+		var problems []Problem
+		var notes []string
+		var err error
+		last := i >= len(res.actual)-1
+		if last && runErr != nil {
+			problems = []Problem{{Message: "the job failed: " + runErr.Error(), failed: true}}
+		} else if problems, notes, err = s.compare(e, t.Ordered, res.actual[i]); err != nil {
+			return err
+		}
+		for _, p := range problems {
+			p.Step = name
+			res.Problems = append(res.Problems, p)
+		}
+		for _, n := range notes {
+			if name != "" {
+				n = "step " + name + ": " + n
+			}
+			res.Notes = append(res.Notes, n)
+		}
+		if i < len(t.steps) {
+			res.Steps = append(res.Steps, StepResult{name, t.steps[i].line, len(problems) == 0})
+		}
+		if last {
+			break
+		}
+	}
+	return nil
 }
 
 // compiledJob is a job with the collector of its sinks.
@@ -159,58 +193,32 @@ func (s *Suite) compile(t *Test, o Options, g *given) (*compiledJob, error) {
 
 // checkNames refuses tables that the job does not have.
 func (s *Suite) checkNames(t *Test, job *compiledJob) error {
-	for _, x := range t.given {
+	given := slices.Clone(t.given)
+	for _, st := range t.steps {
+		given = append(given, st.given...)
+	}
+	for _, x := range given {
 		if !slices.Contains(job.sources, x.table) {
 			return &FileError{s.Name, x.line, 1, fmt.Sprintf("the job reads no table %q%s", x.table, nearest(x.table, job.sources))}
 		}
 	}
-	for _, x := range t.want {
-		if !slices.Contains(job.sinks, x.table) {
-			return &FileError{s.Name, x.line, 1, fmt.Sprintf("the job writes no table %q%s", x.table, nearest(x.table, job.sinks))}
+	sink := func(table string, line int) error {
+		if table == "" || slices.Contains(job.sinks, table) {
+			return nil
 		}
+		return &FileError{s.Name, line, 1, fmt.Sprintf("the job writes no table %q%s", table, nearest(table, job.sinks))}
 	}
-	for _, x := range t.dead {
-		if x.table != "" && !slices.Contains(job.sinks, x.table) {
-			return &FileError{s.Name, x.line, 1, fmt.Sprintf("the job writes no table %q%s", x.table, nearest(x.table, job.sinks))}
+	for _, e := range t.all() {
+		for _, x := range e.want {
+			if err := sink(x.table, x.line); err != nil {
+				return err
+			}
+		}
+		for _, x := range e.dead {
+			if err := sink(x.table, x.line); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
-}
-
-// execute runs a bounded job of which nothing is kept but its rows.
-func execute(ctx context.Context, c *compiledJob) (*outcome, error) {
-	l, err := ledger.OpenLedger(ctx, ledger.NewMemStore())
-	if err != nil {
-		return nil, err
-	}
-	job := *c.graph
-	job.Bounded = true // given records end, whatever the connector's would do
-	job.Options = maps.Clone(job.Options)
-	if job.Options == nil {
-		job.Options = map[string]string{}
-	}
-	// All input is there from the start, and an error will not go away.
-	maps.Copy(job.Options, map[string]string{"lane.linger": "0", "lane.quarantine-after": "1", "lane.restart.min-delay": "1 ms", "lane.restart.max-delay": "1 ms"})
-	dead := &deadLetters{behind: behindExchanges(&job)}
-	store := checkpoint.NewMemStore().Handle()
-	run, err := engine.Start(ctx, &job, engine.Deps{
-		Ledger: l, Scope: ledger.Scope{Job: connector.UUID(uuid.New())}, DeadLetters: dead,
-		Keyed: &keyed.Factory{Store: func(ledger.Scope) checkpoint.Store { return store }},
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err = run.Wait(ctx); err != nil {
-		if ctx.Err() != nil {
-			err = errors.Join(err, run.Stop(context.WithoutCancel(ctx)))
-		}
-	}
-	c.collect.mu.Lock()
-	defer c.collect.mu.Unlock()
-	for name, tab := range c.collect.tables {
-		if lost := tab.rows.Err(); err == nil && lost != nil {
-			err = fmt.Errorf("table %s: %w", name, lost)
-		}
-	}
-	return &outcome{tables: c.collect.tables, dead: dead.all()}, err
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -48,13 +49,47 @@ type Test struct {
 	// Ordered: rows are compared in order.
 	Ordered bool
 
+	// clock is where the job's clock stands at the beginning; zero: it is the system's.
+	clock time.Time
 	given []givenTable
-	want  []wantTable
-	dead  []wantDead
+	steps []*step
+	// expected is what there is when the input has ended.
+	expected
+}
+
+// step is a part of the input, with what there is to see when all of it, and of the
+// steps before, was processed.
+type step struct {
+	name string
+	line int
+	// clock is where the clock is put before anything is read; zero: it stays.
+	clock time.Time
+	given []givenTable
+	expected
+}
+
+// expected is what a test or a step wants to see; nothing at all is not compared.
+type expected struct {
+	want []wantTable
+	dead []wantDead
 	// hasDead: the key stands in the file.
 	hasDead bool
 	node    *yaml.Node
 }
+
+func (e *expected) some() bool { return len(e.want) > 0 || e.hasDead }
+
+// all are the expectations of a test: those of its steps, then that of the end.
+func (t *Test) all() []*expected {
+	var out []*expected
+	for _, st := range t.steps {
+		out = append(out, &st.expected)
+	}
+	return append(out, &t.expected)
+}
+
+// wants reports whether a test says anywhere what it wants.
+func (t *Test) wants() bool { return slices.ContainsFunc(t.all(), (*expected).some) }
 
 // givenTable is the records of a source table.
 type givenTable struct {
@@ -66,6 +101,7 @@ type givenTable struct {
 // givenRecord is a record of a source.
 type givenRecord struct {
 	line      int
+	step      int // the first step that has it
 	value     []byte
 	object    bool // written as an object, not as text
 	partition int32

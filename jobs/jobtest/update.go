@@ -18,13 +18,13 @@ import (
 func (s *Suite) Update(results []Result) (text []byte, changed bool, err error) {
 	for i, r := range results {
 		t := s.Tests[i]
-		if r.OK && (len(t.want) > 0 || t.hasDead) {
+		if r.OK && t.wants() {
 			continue
 		}
-		if len(r.Problems) > 0 && r.Problems[0].failed {
-			return nil, false, fmt.Errorf("%s:%d: test %q: %s", s.Name, t.Line, t.Name, r.Problems[0].Message)
+		if at := slices.IndexFunc(r.Problems, func(p Problem) bool { return p.failed }); at >= 0 {
+			return nil, false, fmt.Errorf("%s:%d: test %q: %s", s.Name, t.Line, t.Name, r.Problems[at].Message)
 		}
-		if err := s.accept(t, r.actual); err != nil {
+		if err := s.acceptTest(t, &r); err != nil {
 			return nil, false, err
 		}
 		changed = true
@@ -49,21 +49,40 @@ func (s *Suite) Update(results []Result) (text []byte, changed bool, err error) 
 	return text, true, nil
 }
 
-// accept puts the outcome of a test into its node.
-func (s *Suite) accept(t *Test, out *outcome) error {
-	want := t.want
-	fresh := len(want) == 0 && !t.hasDead
-	if fresh {
-		var names []string
-		for name, tab := range out.tables {
-			if tab.rows.Len() > 0 {
-				names = append(names, name)
+// acceptTest puts what became of a test into the file: what differs, and, where a test
+// wants nothing at all, everything.
+func (s *Suite) acceptTest(t *Test, r *Result) error {
+	var fresh []string
+	all := !t.wants()
+	if all {
+		for name, tab := range r.actual[len(r.actual)-1].tables {
+			if len(tab.rows) > 0 {
+				fresh = append(fresh, name)
 			}
 		}
-		sort.Strings(names)
-		for _, name := range names {
-			want = append(want, wantTable{table: name, node: &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}})
+		sort.Strings(fresh)
+	}
+	for i, e := range t.all() {
+		name := ""
+		if i < len(t.steps) {
+			name = t.steps[i].name
 		}
+		if !all && !slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Step == name }) {
+			continue
+		}
+		if err := s.accept(e, t.Ordered, fresh, r.actual[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// accept puts an outcome into the node of what was expected: the tables that it names,
+// and the fresh ones.
+func (s *Suite) accept(e *expected, ordered bool, fresh []string, out *outcome) error {
+	want := slices.Clone(e.want)
+	for _, name := range fresh {
+		want = append(want, wantTable{table: name, node: &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}})
 	}
 	for _, w := range want {
 		tab := out.tables[w.table]
@@ -71,11 +90,11 @@ func (s *Suite) accept(t *Test, out *outcome) error {
 		if err != nil {
 			return err
 		}
-		rows, err := actualRows(tab.rows.Rows(), columns)
+		rows, err := actualRows(tab.rows, columns)
 		if err != nil {
 			return err
 		}
-		if !t.Ordered {
+		if !ordered {
 			sort.Slice(rows, func(i, j int) bool { return rows[i].key() < rows[j].key() })
 		}
 		var items []*yaml.Node
@@ -93,23 +112,23 @@ func (s *Suite) accept(t *Test, out *outcome) error {
 			items = append(items, n)
 		}
 		setItems(w.node, items)
-		if fresh {
-			setKey(mapping(t.node, "want"), w.table, w.node)
+		if slices.Contains(fresh, w.table) {
+			setKey(mapping(e.node, "want"), w.table, w.node)
 		}
 	}
-	return s.acceptDead(t, out.dead, want)
+	return s.acceptDead(e, out.dead, want)
 }
 
-// acceptDead writes the dead rows of the tables that the test names.
-func (s *Suite) acceptDead(t *Test, dead []deadRow, want []wantTable) error {
-	problems, _ := compareDead(t, dead)
-	if len(problems) == 0 && t.hasDead {
+// acceptDead writes the dead rows of the tables that the test or step names.
+func (s *Suite) acceptDead(e *expected, dead []deadRow, want []wantTable) error {
+	problems, _ := compareDead(e, dead)
+	if len(problems) == 0 && e.hasDead {
 		return nil
 	}
 	var items []*yaml.Node
 	for _, d := range dead {
-		named := len(t.want) == 0 || slices.ContainsFunc(want, func(w wantTable) bool { return slices.Contains(d.tables, w.table) }) ||
-			slices.ContainsFunc(t.dead, func(w wantDead) bool { return w.table == "" || slices.Contains(d.tables, w.table) })
+		named := len(e.want) == 0 || slices.ContainsFunc(want, func(w wantTable) bool { return slices.Contains(d.tables, w.table) }) ||
+			slices.ContainsFunc(e.dead, func(w wantDead) bool { return w.table == "" || slices.Contains(d.tables, w.table) })
 		if !named {
 			continue
 		}
@@ -124,12 +143,12 @@ func (s *Suite) acceptDead(t *Test, dead []deadRow, want []wantTable) error {
 		}
 		items = append(items, n)
 	}
-	if len(items) == 0 && !t.hasDead {
+	if len(items) == 0 && !e.hasDead {
 		return nil
 	}
 	list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
 	setItems(list, items)
-	setKey(t.node, "dead", list)
+	setKey(e.node, "dead", list)
 	return nil
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,7 +9,6 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -67,6 +65,8 @@ type testReport struct {
 	Seconds  float64           `json:"seconds"`
 	Problems []jobtest.Problem `json:"problems"`
 	Notes    []string          `json:"notes,omitempty"`
+	// Steps are those that were run; Problems name theirs.
+	Steps []jobtest.StepResult `json:"steps,omitempty"`
 }
 
 func (e *Env) testJobs(cmd *cobra.Command, args []string, o testOptions) error {
@@ -161,7 +161,7 @@ func (e *Env) testFile(ctx context.Context, name string, update bool) testFile {
 	}
 	results, err := jobtest.Run(ctx, suite, jobtest.Options{Registry: registry, Functions: e.Functions, Vars: e.vars(nil), Accept: update})
 	for _, r := range results {
-		t := testReport{Name: r.Name, Line: r.Line, OK: r.OK, Seconds: r.Seconds, Problems: r.Problems, Notes: r.Notes}
+		t := testReport{Name: r.Name, Line: r.Line, OK: r.OK, Seconds: r.Seconds, Problems: r.Problems, Notes: r.Notes, Steps: r.Steps}
 		if t.Problems == nil {
 			t.Problems = []jobtest.Problem{}
 		}
@@ -193,8 +193,12 @@ func (e *Env) printTests(f testFile) {
 			verdict = "FAILED"
 		}
 		fmt.Fprintf(e.Stdout, "%s: %s: %s\n", f.File, t.Name, verdict)
-		table := ""
+		step, table := "", ""
 		for _, p := range t.Problems {
+			if p.Step != step {
+				step, table = p.Step, ""
+				fmt.Fprintf(e.Stdout, "  %s\n", after(step))
+			}
 			if p.Table != table {
 				table = p.Table
 				fmt.Fprintf(e.Stdout, "  table %s\n", table)
@@ -215,6 +219,14 @@ func (e *Env) printTests(f testFile) {
 	if f.Error != "" {
 		fmt.Fprintln(e.Stderr, f.Error)
 	}
+}
+
+// after says when something was found: after a step, or at the end of a test with steps.
+func after(step string) string {
+	if step == "" {
+		return "at the end"
+	}
+	return "after step " + step
 }
 
 // testFiles are the test files that the arguments name.
@@ -268,73 +280,4 @@ func testFiles(args []string) ([]string, error) {
 		}
 	}
 	return out, nil
-}
-
-// The elements of a JUnit report.
-type junitSuites struct {
-	XMLName  xml.Name     `xml:"testsuites"`
-	Tests    int          `xml:"tests,attr"`
-	Failures int          `xml:"failures,attr"`
-	Errors   int          `xml:"errors,attr"`
-	Suites   []junitSuite `xml:"testsuite"`
-}
-
-type junitSuite struct {
-	Name     string      `xml:"name,attr"`
-	Tests    int         `xml:"tests,attr"`
-	Failures int         `xml:"failures,attr"`
-	Errors   int         `xml:"errors,attr"`
-	Time     string      `xml:"time,attr"`
-	Cases    []junitCase `xml:"testcase"`
-}
-
-type junitCase struct {
-	Class   string      `xml:"classname,attr"`
-	Name    string      `xml:"name,attr"`
-	Time    string      `xml:"time,attr"`
-	Failure *junitFault `xml:"failure,omitempty"`
-	Error   *junitFault `xml:"error,omitempty"`
-}
-
-type junitFault struct {
-	Message string `xml:"message,attr"`
-	Text    string `xml:",chardata"`
-}
-
-// writeJUnit writes the report that CI systems read. A faulty file is an error
-// of a test of its name.
-func writeJUnit(name string, files []testFile) error {
-	all := junitSuites{}
-	seconds := func(s float64) string {
-		return fmt.Sprintf("%.3f", time.Duration(s*float64(time.Second)).Seconds())
-	}
-	for _, f := range files {
-		s := junitSuite{Name: f.File}
-		total := 0.0
-		for _, t := range f.Tests {
-			c := junitCase{Class: f.File, Name: t.Name, Time: seconds(t.Seconds)}
-			if !t.OK && !f.Updated {
-				var lines []string
-				for _, p := range t.Problems {
-					lines = append(lines, strings.TrimSpace(p.Table+" "+p.Message))
-				}
-				c.Failure = &junitFault{Message: output.Count(len(lines), "difference"), Text: strings.Join(lines, "\n")}
-				s.Failures++
-			}
-			total += t.Seconds
-			s.Cases = append(s.Cases, c)
-		}
-		if f.Error != "" {
-			s.Errors++
-			s.Cases = append(s.Cases, junitCase{Class: f.File, Name: filepath.Base(f.File), Time: seconds(0), Error: &junitFault{Message: "the file is faulty", Text: f.Error}})
-		}
-		s.Tests, s.Time = len(s.Cases), seconds(total)
-		all.Tests, all.Failures, all.Errors = all.Tests+s.Tests, all.Failures+s.Failures, all.Errors+s.Errors
-		all.Suites = append(all.Suites, s)
-	}
-	b, err := xml.MarshalIndent(all, "", "  ")
-	if err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	return os.WriteFile(name, append([]byte(xml.Header), append(b, '\n')...), 0o644)
 }

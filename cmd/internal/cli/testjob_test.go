@@ -84,3 +84,45 @@ func TestTestFaulty(t *testing.T) {
 		}
 	}
 }
+
+// Steps are named where people and CI systems look.
+func TestTestSteps(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "job.sql"), testedJob)
+	job := write(t, filepath.Join(dir, "job.test.yaml"), `tests:
+  - name: grows
+    steps:
+      - {name: one, given: {a: [{id: 1, s: x}]}, want: {b: [{id: 1}]}}
+      - name: two
+        given: {a: [{id: 2, s: x}]}
+        want:
+          b: [{id: 1}, {id: 3}]
+    want: {b: [{id: 1}]}
+`)
+	report := filepath.Join(dir, "report.xml")
+	code, out, _ := command(t, "", "test", job, "--junit", report)
+	want := job + ": grows: FAILED\n  after step two\n  table b\n    line 8: missing:    {\"id\": 3}\n    line 8: not wanted: {\"id\": 2}\n" +
+		"  at the end\n  table b\n    line 9: not wanted: {\"id\": 2}\n0 passed, 1 failed\n"
+	if code != exitcode.Failed || out != want {
+		t.Errorf("%d %q, want %q", code, out, want)
+	}
+	var suites junitSuites
+	if err := xml.Unmarshal([]byte(read(t, report)), &suites); err != nil || suites.Tests != 3 || suites.Failures != 2 {
+		t.Fatalf("the JUnit report (%v): %s", err, read(t, report))
+	}
+	cases := suites.Suites[0].Cases
+	if cases[0].Name != "grows: one" || cases[0].Failure != nil || cases[1].Name != "grows: two" || cases[1].Failure == nil ||
+		!strings.Contains(cases[1].Failure.Text, `b missing:    {"id": 3}`) || cases[2].Name != "grows" || cases[2].Failure == nil {
+		t.Errorf("the cases: %s", read(t, report))
+	}
+	code, out, _ = command(t, "", "test", job, "-o", "json")
+	if code != exitcode.Failed || !strings.Contains(strings.ReplaceAll(out, " ", ""), `"step":"two"`) || !strings.Contains(strings.ReplaceAll(out, " ", ""), `"steps":[`) {
+		t.Errorf("-o json: %d %s", code, out)
+	}
+	if code, out, _ = command(t, "", "test", job, "--update"); code != exitcode.OK {
+		t.Errorf("--update: %d %s", code, out)
+	}
+	if code, out, _ = command(t, "", "test", job); code != exitcode.OK {
+		t.Errorf("after --update: %d %s\n%s", code, out, read(t, job))
+	}
+}
