@@ -10,6 +10,11 @@
 //
 //	file --Load--> Suite --Run--> Results --Update--> file
 //
+// A test with steps is several runs of its job over one ledger and one checkpoint store.
+// A run reads the records up to its step and is stopped, which commits everything that
+// they fire; the next goes on from there. The last one goes on to the end. Nothing waits
+// for a time to pass: where a test has a clock, it stands during a run.
+//
 // What it is not: a test of connectors. Nothing is known here of files,
 // partitions that are announced, or systems that refuse rows.
 //

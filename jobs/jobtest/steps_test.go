@@ -72,7 +72,7 @@ tests:
           orders:
             - {id: 1, customer: ann, amount: 1, ts: "2026-07-21T06:10:00Z"}
             - {id: 2, customer: bob, amount: 5, ts: "2026-07-21T06:20:00Z"}
-            - {id: 3, customer: ann, amount: 2, ts: "2026-07-21T07:00:04.999Z"}
+            - {id: 3, customer: ann, amount: 2, ts: "2026-07-21T07:00:04.998Z"}
         want:
           hourly: []
           largest: []
@@ -110,7 +110,7 @@ tests:
         - {h: "2026-07-21 06:00:00", total: 5}
         - {h: "2026-07-21 07:00:00", total: 6}
       literal: [{id: 7}]
-    dead: [{reason: late}]
+    dead: [{table: hourly, reason: late}, {table: largest, reason: late}]
   - name: a partition that is behind holds the watermark
     given:
       orders:

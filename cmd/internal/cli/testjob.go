@@ -25,9 +25,10 @@ func testCommand(e *Env) *cobra.Command {
 		Short: "unit tests of jobs: given rows in, wanted rows out",
 		Long: `Runs the tests of *.test.yaml files. A file stands beside a job file and says,
 test by test, which records the source tables hold, which rows the tables must
-get and which rows must die. The job itself runs as it does in production, over
-rows in memory: no topic, table or folder is touched. The form of the files is
-in docs/sql/testing.md. A path is a file, a folder, or dir/... for a whole tree.
+get and which rows must die, at the end and after each step of the input. The
+job itself runs as it does in production, over rows in memory: no topic, table
+or folder is touched. The form of the files is in docs/sql/testing.md. A path is
+a file, a folder, or dir/... for a whole tree.
 
 --update writes what the tests gave as what they want; read the difference
 before you keep it. Exit 1 when a test fails, 2 when a file is faulty.`,
