@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/runtime/engine"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/keyed"
+	"github.com/millrace/millrace/runtime/lane"
 	"github.com/millrace/millrace/runtime/ledger"
 	"github.com/millrace/millrace/runtime/slot"
 	"github.com/millrace/millrace/runtime/types"
@@ -43,6 +44,8 @@ type execution struct {
 	c     *compiledJob
 	dead  *deadLetters
 	clock *standingClock // nil: the system's
+	// literal is how many inputs are literal rows.
+	literal int
 }
 
 // standingClock tells one time during a run. What waits for a time to pass (pauses of
@@ -91,6 +94,11 @@ func newExecution(ctx context.Context, t *Test, c *compiledJob, g *given) (*exec
 	// alone: what one reader has read, every table has.
 	maps.Copy(x.job.Options, map[string]string{"lane.linger": "0", "lane.quarantine-after": "1", "lane.restart.min-delay": "1 ms",
 		"lane.restart.max-delay": "1 ms", "lane.detach-after": "1 d"})
+	for _, n := range x.job.Nodes {
+		if _, ok := n.Op.(*graph.Values); ok {
+			x.literal++
+		}
+	}
 	x.dead = &deadLetters{behind: behindExchanges(&x.job)}
 	store := checkpoint.NewMemStore().Handle()
 	x.deps = engine.Deps{
@@ -111,16 +119,7 @@ func (x *execution) run(ctx context.Context, step int) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- run.Wait(ctx) }()
-	select {
-	case <-read:
-		err = run.Stop(ctx)
-	case err = <-ended:
-		if ctx.Err() != nil {
-			err = errors.Join(err, run.Stop(context.WithoutCancel(ctx)))
-		}
-	}
+	err = x.await(ctx, run, read)
 	c := x.c.collect
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,4 +131,54 @@ func (x *execution) run(ctx context.Context, step int) (*outcome, error) {
 		out.tables[name] = &tableRows{tab.fields, tab.rows.Rows()}
 	}
 	return out, err
+}
+
+// lookEvery is how often the lanes of a run are looked at; no result depends on it.
+const lookEvery = 2 * time.Millisecond
+
+// await waits until the records of the step were processed, and stops the run, or until
+// it has ended.
+func (x *execution) await(ctx context.Context, run *engine.Run, read <-chan struct{}) error {
+	ended := make(chan error, 1)
+	go func() { ended <- run.Wait(ctx) }()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	all := false
+	for {
+		select {
+		case err := <-ended:
+			if ctx.Err() != nil {
+				err = errors.Join(err, run.Stop(context.WithoutCancel(ctx)))
+			}
+			return err
+		case <-read:
+			all, read = true, nil
+		case <-tick.C:
+		}
+		if x.given.step >= x.given.steps {
+			continue // it ends by itself
+		}
+		finished, failed := looked(run)
+		if failed != nil {
+			return errors.Join(failed, run.Stop(ctx))
+		}
+		// Behind a step given records go on; what has finished is literal rows.
+		if all && finished == x.literal {
+			return run.Stop(ctx)
+		}
+	}
+}
+
+// looked counts the lanes that have finished; failed is why one is not going to.
+func looked(run *engine.Run) (finished int, failed error) {
+	for _, l := range run.Status().Lanes {
+		switch l.State {
+		case lane.Starting, lane.Running:
+		case lane.Finished:
+			finished++
+		default:
+			return finished, fmt.Errorf("lane %s is %s: %s", l.Name, l.State, l.Error)
+		}
+	}
+	return finished, nil
 }

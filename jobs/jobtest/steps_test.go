@@ -259,3 +259,18 @@ func TestStepsFaulty(t *testing.T) {
 		}
 	}
 }
+
+// A lane that fails ends the test at its step, also where others only wait.
+func TestStepsFail(t *testing.T) {
+	s, err := suite(t, "tests:\n  - name: t\n    set: {POLICY: fail}\n    steps:\n      - {name: one, want: {copied: []}}\n      - {name: two, given: {clicks: [{id: x}]}, want: {copied: []}}\n      - {name: three, want: {copied: []}}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rs, err := Run(context.Background(), s, Options{Registry: registry(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := rs[0].Problems; len(p) != 1 || p[0].Step != "two" || !strings.Contains(p[0].Message, "the job failed") || len(rs[0].Steps) != 2 {
+		t.Errorf("%+v", rs[0])
+	}
+}
