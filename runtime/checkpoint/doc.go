@@ -29,7 +29,8 @@
 //   - Invariant 9: a [Store] that was opened by a higher epoch takes no manifest
 //     of a lower one.
 //   - Invariant 8: no barrier is injected while more than
-//     [Config.MaxUnpublished] checkpoints wait for their publishing.
+//     [Config.MaxUnpublished] checkpoints wait for their publishing. State is written
+//     ([Files]) and read ([Candidate.ReadState]) part by part, once.
 //
 // # Concurrency
 //

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -182,13 +183,26 @@ func (s *LocalStore) List(context.Context) ([]uint64, error) {
 // Read implements Store.
 func (s *LocalStore) Read(_ context.Context, n uint64, name string) ([]byte, error) {
 	b, err := vfs.ReadFile(s.fs, s.path(checkpointDir(n), name))
-	if errors.Is(err, vfs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %s of checkpoint %d", ErrNotExist, name, n)
-	}
+	return b, readError(err, n, name)
+}
+
+// Stream implements Store.
+func (s *LocalStore) Stream(_ context.Context, n uint64, name string) (io.ReadCloser, error) {
+	f, err := s.fs.Open(s.path(checkpointDir(n), name))
 	if err != nil {
-		return nil, fmt.Errorf("reading checkpoint %d: %w", n, err)
+		return nil, readError(err, n, name)
 	}
-	return b, nil
+	return f, nil
+}
+
+func readError(err error, n uint64, name string) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, vfs.ErrNotExist):
+		return fmt.Errorf("%w: %s of checkpoint %d", ErrNotExist, name, n)
+	}
+	return fmt.Errorf("reading checkpoint %d: %w", n, err)
 }
 
 // Remove implements Store. The checkpoint loses its name first, so that no

@@ -11,8 +11,9 @@ import (
 	"github.com/millrace/millrace/runtime/state"
 )
 
-// Version is the version of the manifest's layout.
-const Version = 1
+// Version is the version of the manifest's layout and of the state files beside it. Version
+// 1 has state files that are read whole, and a crc32c where there is a hash now.
+const Version = 2
 
 const magic = "MRCK"
 
@@ -26,7 +27,9 @@ var (
 
 // Manifest is everything that a restart of the keyed stages needs.
 type Manifest struct {
-	Number uint64
+	// Version is the version that was read; what is written has the newest.
+	Version uint16
+	Number  uint64
 	// Epoch is the job epoch that wrote it.
 	Epoch      uint64
 	TimeMillis int64
@@ -61,8 +64,9 @@ type Blob struct {
 	Name   string
 	Groups state.Range
 	Bytes  int64
-	// CRC is of the whole file.
-	CRC uint32
+	// Hash is xxh64 of the whole file: the crc32c of bytes that end with their own
+	// crc32c, as those of version 1 do, is the same for all.
+	Hash uint64
 }
 
 // DeadResult is a result row that no table could hold.
@@ -80,9 +84,6 @@ type DeadResult struct {
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// Checksum is Blob.CRC.
-func Checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
 // Encode gives the manifest's bytes.
 func (m *Manifest) Encode() []byte {
@@ -103,7 +104,7 @@ func (m *Manifest) Encode() []byte {
 			b = state.AppendBytes(b, x.Name)
 			b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(x.Groups.From)), uint64(x.Groups.To))
 			b = binary.AppendUvarint(b, uint64(x.Bytes))
-			b = binary.BigEndian.AppendUint32(b, x.CRC)
+			b = binary.BigEndian.AppendUint64(b, x.Hash)
 		}
 	}
 	b = m.appendFacts(b)
@@ -164,15 +165,16 @@ func Decode(b []byte) (*Manifest, error) {
 	if len(b) < len(magic)+2+4 || string(b[:len(magic)]) != magic {
 		return nil, fmt.Errorf("%w: no manifest", ErrCorrupt)
 	}
-	if v := binary.BigEndian.Uint16(b[len(magic):]); v != Version {
-		return nil, fmt.Errorf("%w: %d", ErrVersion, v)
+	version := binary.BigEndian.Uint16(b[len(magic):])
+	if version == 0 || version > Version {
+		return nil, fmt.Errorf("%w: %d", ErrVersion, version)
 	}
 	body := b[:len(b)-4]
 	if binary.LittleEndian.Uint32(b[len(body):]) != crc32.Checksum(body, castagnoli) {
 		return nil, fmt.Errorf("%w: checksum", ErrCorrupt)
 	}
 	r := state.NewReader(body[len(magic)+2:])
-	m := &Manifest{Number: r.Uint64(), Epoch: r.Uint64(), TimeMillis: r.Varint()}
+	m := &Manifest{Version: version, Number: r.Uint64(), Epoch: r.Uint64(), TimeMillis: r.Varint()}
 	r.Fixed(m.Scope.Job[:])
 	m.Scope.Generation = r.Uint32()
 	m.Stages = make([]Stage, r.Count())
@@ -180,8 +182,12 @@ func Decode(b []byte) (*Manifest, error) {
 		s := Stage{Name: r.String(), Watermark: r.Varint()}
 		s.Blobs = make([]Blob, r.Count())
 		for k := range s.Blobs {
-			s.Blobs[k] = Blob{Name: r.String(), Groups: state.Range{From: int(r.Uvarint()), To: int(r.Uvarint())},
-				Bytes: int64(r.Uvarint()), CRC: r.Uint32()}
+			s.Blobs[k] = Blob{Name: r.String(), Groups: state.Range{From: int(r.Uvarint()), To: int(r.Uvarint())}, Bytes: int64(r.Uvarint())}
+			if version == 1 {
+				s.Blobs[k].Hash = uint64(r.Uint32())
+			} else {
+				s.Blobs[k].Hash = r.Uint64()
+			}
 		}
 		m.Stages[i] = s
 	}

@@ -13,17 +13,17 @@ import (
 	"github.com/millrace/millrace/runtime/state"
 )
 
-var rewrite = flag.Bool("rewrite-golden", false, "write testdata/manifest-v1.bin anew")
+var rewrite = flag.Bool("rewrite-golden", false, "write the newest version in testdata anew")
 
 func sample() *Manifest {
 	scope := ledger.Scope{Job: connector.UUID{1, 2, 3}, Generation: 4}
 	table, topic := connector.UUID{7}, connector.UUID{8}
 	id := connector.ArtifactID{Job: scope.Job, Generation: 4, Table: table, Keyed: true, Subtask: 1, Epoch: 9, Manifest: 12, Sequence: 2}
 	return &Manifest{
-		Number: 12, Epoch: 9, TimeMillis: 1_700_000_000_000, Scope: scope,
+		Version: 2, Number: 12, Epoch: 9, TimeMillis: 1_700_000_000_000, Scope: scope,
 		Stages: []Stage{{Name: "hourly/window", Watermark: 3_600_000, Blobs: []Blob{
-			{Name: "s0-0", Groups: state.Range{From: 0, To: 128}, Bytes: 10, CRC: 0xdeadbeef},
-			{Name: "s0-1", Groups: state.Range{From: 128, To: 256}, Bytes: 0, CRC: 0},
+			{Name: "s0-0", Groups: state.Range{From: 0, To: 128}, Bytes: 10, Hash: 0xdeadbeef},
+			{Name: "s0-1", Groups: state.Range{From: 128, To: 256}, Bytes: 0, Hash: 0},
 		}}},
 		Cursors: []ledger.Cursor{{Output: connector.UUID{5}, Topic: topic, Partition: 3, Lane: connector.LaneID{Topic: topic, Set: 1},
 			Epoch: 2, Offset: 100, LeaderEpoch: 1, Watermark: -5, Counts: ledger.Counts{Records: 100, Read: 100, Folded: 99, Late: 1}}},
@@ -47,27 +47,31 @@ func TestManifestReadsBack(t *testing.T) {
 	}
 }
 
-// TestGoldenManifest reads bytes that version 1 wrote.
+// TestGoldenManifest reads bytes that each version wrote.
 func TestGoldenManifest(t *testing.T) {
-	const name = "testdata/manifest-v1.bin"
+	const newest = "testdata/manifest-v2.bin"
 	if *rewrite {
-		if err := os.WriteFile(name, sample().Encode(), 0o644); err != nil {
+		if err := os.WriteFile(newest, sample().Encode(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := Decode(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !reflect.DeepEqual(got, sample()) {
-		t.Fatalf("golden bytes read as\n%+v\nwant\n%+v", got, sample())
-	}
-	if !bytes.Equal(b, sample().Encode()) {
-		t.Fatal("the layout has changed without a new version")
+	for version, name := range map[uint16]string{1: "testdata/manifest-v1.bin", 2: newest} {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Decode(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := sample()
+		want.Version = version
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("golden bytes of version %d read as\n%+v\nwant\n%+v", version, got, want)
+		}
+		if name == newest && !bytes.Equal(b, sample().Encode()) {
+			t.Fatal("the layout has changed without a new version")
+		}
 	}
 }
 

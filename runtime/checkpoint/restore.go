@@ -50,8 +50,6 @@ func (e *AbandonedError) Error() string {
 type Restored struct {
 	// Manifest is nil at the first start.
 	Manifest *Manifest
-	// Blobs are the state files, by name.
-	Blobs map[string][]byte
 	// Kept are the complete checkpoints up to Manifest, ascending; Newer are
 	// those above it, which could not be read or are given up.
 	Kept, Newer []uint64
@@ -59,10 +57,12 @@ type Restored struct {
 	Next uint64
 }
 
-// Restore finds the newest checkpoint whose files all hold. An older one than
-// the newest is taken only if nothing above it began to be published, or if it is
-// discardAfter (0: none), by which somebody gives up everything above it.
-func Restore(ctx context.Context, s Store, book *ledger.Book, discardAfter uint64) (*Restored, error) {
+// Restore finds the newest checkpoint whose files all hold, which take finds out: it reads
+// the state of a candidate into operators, and is called again, with an older one, where a
+// file is damaged (*DamagedError). So all is read once. An older checkpoint than the newest
+// is good only if nothing above it began to be published, or if it is discardAfter (0:
+// none), by which somebody gives up everything above it.
+func Restore(ctx context.Context, s Store, book *ledger.Book, discardAfter uint64, take func(*Candidate) error) (*Restored, error) {
 	all, err := s.List(ctx)
 	if err != nil {
 		return nil, err
@@ -80,18 +80,26 @@ func Restore(ctx context.Context, s Store, book *ledger.Book, discardAfter uint6
 			out.Newer = append(out.Newer, all[i])
 			continue
 		}
-		m, blobs, err := load(ctx, s, all[i], book.Scope())
-		switch {
-		case errors.Is(err, ErrVersion):
+		m, err := readManifest(ctx, s, all[i], book.Scope())
+		if errors.Is(err, ErrVersion) {
 			return nil, fmt.Errorf("checkpoint %d: %w", all[i], err)
-		case ctx.Err() != nil:
+		}
+		if err == nil {
+			err = take(&Candidate{m, s, ctx})
+			var damaged *DamagedError
+			if err != nil && !errors.As(err, &damaged) {
+				return nil, err
+			}
+		}
+		if ctx.Err() != nil {
 			return nil, ctx.Err()
-		case err != nil:
+		}
+		if err != nil {
 			unreadable = append(unreadable, fmt.Errorf("checkpoint %d: %w", all[i], err))
 			out.Newer = append(out.Newer, all[i])
 			continue
 		}
-		out.Manifest, out.Blobs, out.Kept = m, blobs, all[:i+1]
+		out.Manifest, out.Kept = m, all[:i+1]
 	}
 	slices.Reverse(out.Newer)
 	number := uint64(0)
@@ -112,30 +120,17 @@ func Restore(ctx context.Context, s Store, book *ledger.Book, discardAfter uint6
 	return out, nil
 }
 
-func load(ctx context.Context, s Store, n uint64, scope ledger.Scope) (*Manifest, map[string][]byte, error) {
+func readManifest(ctx context.Context, s Store, n uint64, scope ledger.Scope) (*Manifest, error) {
 	b, err := s.Read(ctx, n, ManifestFile)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	m, err := Decode(b)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if m.Number != n || m.Scope != scope {
-		return nil, nil, fmt.Errorf("%w: it is of checkpoint %d of another place", ErrCorrupt, m.Number)
+		return nil, fmt.Errorf("%w: it is of checkpoint %d of another place", ErrCorrupt, m.Number)
 	}
-	blobs := map[string][]byte{}
-	for i := range m.Stages {
-		for _, x := range m.Stages[i].Blobs {
-			b, err := s.Read(ctx, n, x.Name)
-			if err != nil {
-				return nil, nil, err
-			}
-			if int64(len(b)) != x.Bytes || Checksum(b) != x.CRC {
-				return nil, nil, fmt.Errorf("%w: state file %s", ErrCorrupt, x.Name)
-			}
-			blobs[x.Name] = b
-		}
-	}
-	return m, blobs, nil
+	return m, nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"slices"
 	"sync"
@@ -28,16 +27,8 @@ type File struct {
 // Body is bytes that may be written several times.
 type Body interface {
 	io.WriterTo
-	// Len is the number of bytes, Release says that they are not read any more.
-	Len() int64
+	// Release says that they are not read any more.
 	Release()
-}
-
-// ChecksumOf is Blob.CRC of a body.
-func ChecksumOf(b Body) (uint32, error) {
-	h := crc32.New(castagnoli)
-	_, err := b.WriteTo(h)
-	return h.Sum32(), err
 }
 
 // ErrNotExist is returned for a checkpoint, or a file of one, that is not there.
@@ -49,13 +40,16 @@ type Store interface {
 	// Open makes the job epoch the one that may write. connector.ErrFenced: a
 	// higher one has opened it.
 	Open(ctx context.Context, epoch uint64) error
-	// Write makes checkpoint n durable: all of its files or none.
+	// Write makes checkpoint n durable: all of its files or none. They are written in
+	// their order, one after the other.
 	// connector.ErrFenced: another epoch has opened the store since.
 	Write(ctx context.Context, n uint64, files []File) error
 	// List gives the numbers of the complete checkpoints, ascending.
 	List(ctx context.Context) ([]uint64, error)
 	// Read gives a file's bytes; ErrNotExist when it is not there.
 	Read(ctx context.Context, n uint64, name string) ([]byte, error)
+	// Stream gives a file's bytes one after the other; ErrNotExist when it is not there.
+	Stream(ctx context.Context, n uint64, name string) (io.ReadCloser, error)
 	// Remove drops a checkpoint; it is no error when it is not there.
 	Remove(ctx context.Context, n uint64) error
 }
@@ -160,6 +154,12 @@ func (h *MemHandle) Read(_ context.Context, n uint64, name string) ([]byte, erro
 		return nil, fmt.Errorf("%w: %s of checkpoint %d", ErrNotExist, name, n)
 	}
 	return slices.Clone(b), nil
+}
+
+// Stream implements Store.
+func (h *MemHandle) Stream(ctx context.Context, n uint64, name string) (io.ReadCloser, error) {
+	b, err := h.Read(ctx, n, name)
+	return io.NopCloser(bytes.NewReader(b)), err
 }
 
 // Remove implements Store.

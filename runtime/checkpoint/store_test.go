@@ -122,6 +122,8 @@ func openBook(t *testing.T, scope ledger.Scope) *ledger.Book {
 	return l.Book(scope)
 }
 
+func nothing(*Candidate) error { return nil }
+
 func TestRestoreTakesAnOlderCheckpointOnlyIfNothingAboveWasPublished(t *testing.T) {
 	ctx := context.Background()
 	scope := ledger.Scope{Job: connector.UUID{1}}
@@ -133,26 +135,26 @@ func TestRestoreTakesAnOlderCheckpointOnlyIfNothingAboveWasPublished(t *testing.
 		must(t, s.Write(ctx, n, []File{{Name: ManifestFile, Data: m.Encode()}}))
 	}
 	must(t, s.Write(ctx, 3, []File{{Name: ManifestFile, Data: []byte("torn")}}))
-	r, err := Restore(ctx, s, book, 0)
+	r, err := Restore(ctx, s, book, 0, nothing)
 	must(t, err)
 	if r.Manifest.Number != 2 || r.Next != 4 || !slices.Equal(r.Newer, []uint64{3}) {
 		t.Fatalf("restored %d, next %d, newer %v; want 2, 4, [3]", r.Manifest.Number, r.Next, r.Newer)
 	}
 	must(t, book.Append(ctx, &ledger.Publishing{Epoch: 1, Manifest: 3, IDs: ids("a")}))
 	var abandoned *AbandonedError
-	if _, err = Restore(ctx, s, book, 0); !errors.As(err, &abandoned) || abandoned.Restorable != 2 || len(abandoned.Above) != 1 {
+	if _, err = Restore(ctx, s, book, 0, nothing); !errors.As(err, &abandoned) || abandoned.Restorable != 2 || len(abandoned.Above) != 1 {
 		t.Fatalf("restoring below a publishing: %v", err)
 	}
-	if r, err = Restore(ctx, s, book, 1); err != nil || r.Manifest.Number != 1 || r.Next != 4 || !slices.Equal(r.Newer, []uint64{2, 3}) {
+	if r, err = Restore(ctx, s, book, 1, nothing); err != nil || r.Manifest.Number != 1 || r.Next != 4 || !slices.Equal(r.Newer, []uint64{2, 3}) {
 		t.Fatalf("discarding after 1: %+v, %v", r, err)
 	}
-	if _, err = Restore(ctx, s, book, 3); !errors.Is(err, ErrNotExist) {
+	if _, err = Restore(ctx, s, book, 3, nothing); !errors.Is(err, ErrNotExist) {
 		t.Fatalf("discarding after what cannot be read: %v", err)
 	}
 	must(t, s.Remove(ctx, 3))
 	must(t, s.Remove(ctx, 2))
 	must(t, s.Remove(ctx, 1))
-	if _, err = Restore(ctx, s, book, 0); !errors.As(err, &abandoned) || abandoned.Restorable != 0 {
+	if _, err = Restore(ctx, s, book, 0, nothing); !errors.As(err, &abandoned) || abandoned.Restorable != 0 {
 		t.Fatalf("restoring nothing below a publishing: %v", err)
 	}
 }

@@ -7,18 +7,16 @@ import (
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/checkpoint"
 	"github.com/millrace/millrace/runtime/exchange"
-	"github.com/millrace/millrace/runtime/state"
 )
 
-// build makes gate, inboxes and tasks, with the restored state.
-func (r *Stages) build(from *checkpoint.Restored) error {
-	m := from.Manifest
+// build makes gate, inboxes and tasks, with the state of a checkpoint; nil: without any.
+func (r *Stages) build(from *checkpoint.Candidate) error {
 	saved := map[string]*checkpoint.Stage{}
 	gc := exchange.GateConfig{Bounded: r.job.Bounded, Batch: r.job.Batch, Lanes: r.env.Book.Lanes}
-	if m != nil {
-		gc.Restored = m.Cursors
-		for i := range m.Stages {
-			saved[m.Stages[i].Name] = &m.Stages[i]
+	if from != nil {
+		gc.Restored = from.Cursors
+		for i := range from.Stages {
+			saved[from.Stages[i].Name] = &from.Stages[i]
 		}
 	}
 	r.gate = exchange.NewGate(gc)
@@ -37,7 +35,7 @@ func (r *Stages) build(from *checkpoint.Restored) error {
 			if err != nil {
 				return err
 			}
-			t.watermark, t.next = time, from.Next
+			t.watermark = time
 			t.fired.Store(time)
 			r.tasks = append(r.tasks, t)
 			r.stages[i].tasks = append(r.stages[i].tasks, t)
@@ -48,10 +46,16 @@ func (r *Stages) build(from *checkpoint.Restored) error {
 			r.connect(t, sub, inboxes, channels)
 		}
 	}
-	if m != nil {
-		if err := r.loadStates(m, from.Blobs); err != nil {
-			return err
-		}
+	if from == nil {
+		return nil
+	}
+	return r.loadStates(from)
+}
+
+// coordinate begins the numbers of checkpoints behind what was restored.
+func (r *Stages) coordinate(from *checkpoint.Restored) {
+	for _, t := range r.tasks {
+		t.next = from.Next
 	}
 	kept := from.Kept
 	for _, n := range kept {
@@ -70,10 +74,9 @@ func (r *Stages) build(from *checkpoint.Restored) error {
 	cfg.MinPauseMillis, cfg.TimeoutMillis = r.opts.MinPause.Milliseconds(), max(r.opts.Timeout.Milliseconds(), 0)
 	r.coord = checkpoint.NewCoordinator(cfg)
 	r.injected.Store(from.Next - 1)
-	if m != nil {
+	if m := from.Manifest; m != nil {
 		r.completed, r.completeAt = m.Number, r.now()
 	}
-	return nil
 }
 
 // stage makes the inboxes of a stage and tells the gate of it.
@@ -123,48 +126,4 @@ func (r *Stages) connect(t *task, sub int, inboxes [][]*exchange.Inbox, channels
 				Inboxes:  inboxes[e.stage], Channel: channels[e.stage][t.st.id] + sub})
 		}
 	}
-}
-
-// loadStates gives saved state to the tasks whose key groups it has.
-func (r *Stages) loadStates(m *checkpoint.Manifest, blobs map[string][]byte) error {
-	paths := map[string]bool{}
-	for _, t := range r.tasks {
-		for id := range t.states {
-			paths[r.plan.statePath(id)] = true
-		}
-	}
-	saved := map[string]bool{}
-	var unused []string
-	for i := range m.Stages {
-		for _, b := range m.Stages[i].Blobs {
-			sections, err := state.ReadSections(blobs[b.Name])
-			if err != nil {
-				return fmt.Errorf("state file %s of checkpoint %d: %w", b.Name, m.Number, err)
-			}
-			delete(blobs, b.Name) // it may be large, and is read once
-			for k := range sections {
-				saved[sections[k].Path] = true
-				if p := sections[k].Path; !paths[p] && !slices.Contains(unused, p) {
-					unused = append(unused, p)
-				}
-			}
-			for _, t := range r.tasks {
-				if !b.Groups.Overlaps(state.RangeOf(t.subtask, t.st.parallelism)) {
-					continue
-				}
-				if err := t.load(sections); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	if len(unused) > 0 {
-		return &UnusedStateError{Paths: unused}
-	}
-	for p := range paths {
-		if !saved[p] {
-			r.notice("keyed stages: %s has no state in checkpoint %d and begins empty", p, m.Number)
-		}
-	}
-	return nil
 }

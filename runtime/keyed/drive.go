@@ -151,22 +151,17 @@ func (r *Stages) wake(at int64) {
 }
 
 // manifest puts together what the tasks have acknowledged.
-func (r *Stages) manifest(a checkpoint.Write) (*checkpoint.Manifest, []checkpoint.File) {
+func (r *Stages) manifest(a checkpoint.Write) (*checkpoint.Manifest, []checkpoint.Body) {
 	m := &checkpoint.Manifest{Number: a.N, Epoch: r.env.JobEpoch, TimeMillis: r.now().UnixMilli(), Scope: r.env.Book.Scope(), Cursors: r.cursors}
-	var files []checkpoint.File
+	var bodies []checkpoint.Body
 	for _, s := range r.stages {
 		st := checkpoint.Stage{Name: s.plan.name, Watermark: batch.MaxWatermark}
 		for _, t := range s.tasks {
 			ack := r.acks[t.number]
 			st.Watermark = min(st.Watermark, ack.watermark)
-			name := fmt.Sprintf("s%d-%d", s.plan.id, t.subtask)
-			blob, file := checkpoint.Blob{Name: name, Groups: state.RangeOf(t.subtask, s.plan.parallelism)}, checkpoint.File{Name: name, Data: ack.blob}
-			if ack.body != nil {
-				file.Body, blob.Bytes = ack.body, ack.body.Len() // write adds the checksum
-			} else {
-				blob.Bytes, blob.CRC = int64(len(ack.blob)), checkpoint.Checksum(ack.blob)
-			}
-			st.Blobs, files = append(st.Blobs, blob), append(files, file)
+			// Writing adds length and checksum.
+			st.Blobs = append(st.Blobs, checkpoint.Blob{Name: fmt.Sprintf("s%d-%d", s.plan.id, t.subtask), Groups: state.RangeOf(t.subtask, s.plan.parallelism)})
+			bodies = append(bodies, ack.body)
 			m.Dead = append(m.Dead, ack.dead...)
 			for table, c := range ack.counts {
 				r.total(table).add(c)
@@ -190,7 +185,7 @@ func (r *Stages) manifest(a checkpoint.Write) (*checkpoint.Manifest, []checkpoin
 		m.Emitted = append(m.Emitted, ledger.Emitted{Table: table, Epoch: r.env.JobEpoch, Manifest: a.N, Rows: c.rows, Dead: slices.Clone(c.dead)})
 	}
 	slices.SortFunc(m.Emitted, func(x, y ledger.Emitted) int { return slices.Compare(x.Table[:], y.Table[:]) })
-	return m, files
+	return m, bodies
 }
 
 func (r *Stages) total(table connector.UUID) *emitted {

@@ -38,41 +38,56 @@ func (f *Factory) OpenStages(ctx context.Context, job *graph.Job, env engine.Key
 		env.Notice = func(string) {}
 	}
 	env.Log = logger(env.Log)
-	r := &Stages{job: job, env: env, opts: f.Options.withDefaults(job.Options), store: f.Store(env.Book.Scope()), plan: p,
-		tables: map[connector.UUID]*tableState{}, writers: map[connector.UUID]uint32{}, done: make(chan struct{}), changed: make(chan struct{}),
-		events: newMailbox[any](), scribe: newMailbox[func(context.Context) error](),
-		acks: map[int]*acknowledgement{}, known: map[connector.ArtifactID]sealedArtifact{}, totals: map[connector.UUID]*emitted{},
-		floors: map[uint64]uint64{}, corrections: newCorrections(job)}
-	r.zone = types.UTC()
-	if job.Zone != nil {
-		if r.zone, err = types.LoadZone(job.Zone.String()); err != nil {
-			return nil, fmt.Errorf("session zone: %w", err)
-		}
-	}
-	r.spillFS, r.spillDir = f.SpillFS, f.SpillDir
-	if err := r.findTables(); err != nil {
+	store := f.Store(env.Book.Scope())
+	r, err := f.newStages(job, env, p, store)
+	if err != nil {
 		return nil, err
 	}
-	if err := r.store.Open(ctx, env.JobEpoch); err != nil {
+	if err := store.Open(ctx, env.JobEpoch); err != nil {
 		return nil, err
 	}
 	if err := r.openSpill(); err != nil {
 		return nil, err
 	}
-	from, err := checkpoint.Restore(ctx, r.store, env.Book, r.opts.DiscardAfter)
+	from, err := checkpoint.Restore(ctx, store, env.Book, r.opts.DiscardAfter, func(c *checkpoint.Candidate) error {
+		if len(r.tasks) > 0 { // with state of a checkpoint that is damaged
+			r.closeSpill()
+			if r, err = f.newStages(job, env, p, store); err != nil {
+				return err
+			}
+		}
+		return r.build(c)
+	})
+	if err == nil && from.Manifest == nil {
+		err = r.build(nil)
+	}
+	if err == nil {
+		err = r.settleRestored(ctx, from)
+	}
 	if err != nil {
-		return nil, err
-	}
-	if err := r.settleRestored(ctx, from); err != nil {
-		return nil, err
-	}
-	if err := r.build(from); err != nil {
 		r.closeSpill()
 		return nil, err
 	}
+	r.coordinate(from)
 	r.ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	r.start()
 	return r, nil
+}
+
+// newStages makes stages without tasks.
+func (f *Factory) newStages(job *graph.Job, env engine.KeyedEnv, p *plan, store checkpoint.Store) (*Stages, error) {
+	r := &Stages{job: job, env: env, opts: f.Options.withDefaults(job.Options), store: store, plan: p, spillFS: f.SpillFS, spillDir: f.SpillDir,
+		tables: map[connector.UUID]*tableState{}, writers: map[connector.UUID]uint32{}, done: make(chan struct{}), changed: make(chan struct{}),
+		events: newMailbox[any](), scribe: newMailbox[func(context.Context) error](),
+		acks: map[int]*acknowledgement{}, known: map[connector.ArtifactID]sealedArtifact{}, totals: map[connector.UUID]*emitted{},
+		floors: map[uint64]uint64{}, corrections: newCorrections(job), zone: types.UTC()}
+	if job.Zone != nil {
+		var err error
+		if r.zone, err = types.LoadZone(job.Zone.String()); err != nil {
+			return nil, fmt.Errorf("session zone: %w", err)
+		}
+	}
+	return r, r.findTables()
 }
 
 // findTables collects the tables that the stages write.

@@ -15,18 +15,12 @@ import (
 )
 
 // write makes a manifest and its state files durable; the scribe's.
-func (r *Stages) write(ctx context.Context, m *checkpoint.Manifest, files []checkpoint.File) error {
-	if err := sumBodies(m, files); err != nil {
-		return fmt.Errorf("writing checkpoint %d: %w", m.Number, err)
-	}
-	files = append(files, checkpoint.File{Name: checkpoint.ManifestFile, Data: m.Encode()})
-	if err := r.store.Write(ctx, m.Number, files); err != nil {
+func (r *Stages) write(ctx context.Context, m *checkpoint.Manifest, bodies []checkpoint.Body) error {
+	if err := r.store.Write(ctx, m.Number, checkpoint.Files(m, bodies)); err != nil {
 		return err
 	}
-	for i := range files {
-		if b := files[i].Body; b != nil {
-			b.Release()
-		}
+	for _, b := range bodies {
+		b.Release()
 	}
 	r.current = m
 	floor := m.Number
@@ -39,24 +33,6 @@ func (r *Stages) write(ctx context.Context, m *checkpoint.Manifest, files []chec
 	}
 	r.floors[m.Number] = floor
 	r.post(checkpoint.Written{N: m.Number})
-	return nil
-}
-
-// sumBodies puts the checksums of bodies into the manifest.
-func sumBodies(m *checkpoint.Manifest, files []checkpoint.File) error {
-	k := 0
-	for i := range m.Stages {
-		for b := range m.Stages[i].Blobs {
-			f := &files[k]
-			if k++; f.Body == nil {
-				continue
-			}
-			var err error
-			if m.Stages[i].Blobs[b].CRC, err = checkpoint.ChecksumOf(f.Body); err != nil {
-				return err
-			}
-		}
-	}
 	return nil
 }
 

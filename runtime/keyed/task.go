@@ -62,10 +62,8 @@ type task struct {
 
 // acknowledgement is what a task has at a barrier.
 type acknowledgement struct {
-	task *task
-	n    uint64
-	blob []byte
-	// body is the state in place of blob, where part of it is on disk.
+	task      *task
+	n         uint64
 	body      *state.Sections
 	watermark int64
 	sealed    []connector.Artifact
@@ -324,29 +322,9 @@ func (t *task) barrier(n uint64) error {
 		c.rows += counts.rows
 		c.dead.AddAll(counts.dead)
 	}
-	var sections []state.Section
-	spilled := false
-	for _, id := range t.order {
-		k := t.states[id]
-		if s, ok := functionSection(t.r.plan.job, id, t.r.plan.statePath(id)); ok {
-			sections = append(sections, s)
-		}
-		s := state.Section{Path: t.r.plan.statePath(id), Kind: k.Kind(), Fingerprint: k.Fingerprint()}
-		if d, ok := k.(operator.Spilling); ok && d.Spilled() {
-			s.Body = new(state.Payload)
-			if err := d.SaveTo(s.Body); err != nil {
-				return err
-			}
-			spilled = true
-		} else {
-			s.Payload = k.Save()
-		}
-		sections = append(sections, s)
-	}
-	if spilled {
-		a.body = state.NewSections(sections)
-	} else {
-		a.blob = state.AppendSections(nil, sections)
+	var err error
+	if a.body, err = t.save(); err != nil {
+		return err
 	}
 	a.pending = t.pending()
 	t.measure()

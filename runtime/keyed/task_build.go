@@ -9,7 +9,6 @@ import (
 	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/operator"
-	"github.com/millrace/millrace/runtime/state"
 )
 
 // newTask makes a subtask with its operators, without state.
@@ -168,34 +167,5 @@ func (t *task) addSink(id graph.NodeID, n *graph.Node) error {
 		Subtask: t.r.writers[h.Table.ID], Epoch: t.r.env.JobEpoch}
 	t.r.writers[h.Table.ID]++
 	t.sinks[id] = newSinkPart(t, n, h, aid)
-	return nil
-}
-
-// load takes over what is of the task in saved sections.
-func (t *task) load(sections []state.Section) error {
-	groups := state.RangeOf(t.subtask, t.st.parallelism)
-	for i := range sections {
-		s := &sections[i]
-		for id, k := range t.states {
-			if t.r.plan.statePath(id) != s.Path {
-				continue
-			}
-			if s.Kind == kindUserFunctions {
-				if err := checkFunctions(t.r.plan.job, id, s); err != nil {
-					return err
-				}
-				continue
-			}
-			if k.Kind() != s.Kind {
-				return &state.IncompatibleError{Path: s.Path, Reason: fmt.Sprintf("it is of %s, and the job has %s there now", s.Kind, k.Kind())}
-			}
-			if k.Fingerprint() != s.Fingerprint {
-				return &state.IncompatibleError{Path: s.Path, Reason: fmt.Sprintf("it is of %s with other keys or another window", s.Kind)}
-			}
-			if err := k.Load(s.Payload, groups); err != nil {
-				return fmt.Errorf("restoring %s: %w", s.Path, err)
-			}
-		}
-	}
 	return nil
 }

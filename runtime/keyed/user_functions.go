@@ -28,18 +28,18 @@ func functionSection(job *graph.Job, id graph.NodeID, path string) (state.Sectio
 // checkFunctions refuses state into which another version of a function that the
 // operator uses has put values: what it would go on with is a mixture of both.
 // Functions that came or went are an edit of the SQL like any other.
-func checkFunctions(job *graph.Job, id graph.NodeID, s *state.Section) error {
+func checkFunctions(job *graph.Job, id graph.NodeID, path string, saved []byte) error {
 	now := map[string]string{}
 	for _, v := range job.UserFunctions(id) {
 		now[v.Function] = v.Version
 	}
-	for r := state.NewReader(s.Payload); r.Rest() > 0; {
+	for r := state.NewReader(saved); r.Rest() > 0; {
 		was := fn.Version{Function: r.String(), Version: r.String()}
 		if r.Err() != nil {
 			return state.ErrCorrupt
 		}
 		if is, used := now[was.Function]; used && is != was.Version {
-			return &state.IncompatibleError{Path: s.Path, Reason: fmt.Sprintf("values in it were made by version %s of the user function %s, and this program has version %s; go back to that version, or start a new generation", was.Version, was.Function, is)}
+			return &state.IncompatibleError{Path: path, Reason: fmt.Sprintf("values in it were made by version %s of the user function %s, and this program has version %s; go back to that version, or start a new generation", was.Version, was.Function, is)}
 		}
 	}
 	return nil

@@ -208,18 +208,18 @@ func (f *FirstRow) Save() []byte {
 			given = append(given, int32(slot))
 		}
 	}
-	dst := f.save(given)
+	waiting, _ := f.kept()
+	dst := f.save(given, waiting)
 	if f.ages.on() {
 		dst = f.ages.save(dst, given)
 	}
 	return dst
 }
 
-// save begins a saved state with some of the keys whose row has been given.
-func (f *FirstRow) save(given batch.Sel) []byte {
-	dst := appendKeys(binary.AppendVarint(nil, f.fired), f.keys, given)
-	sel, _ := f.kept()
-	return f.rows.save(dst, sel)
+// save begins a saved state with some of the keys whose row has been given and of the rows
+// that wait.
+func (f *FirstRow) save(given, waiting batch.Sel) []byte {
+	return f.rows.save(appendKeys(binary.AppendVarint(nil, f.fired), f.keys, given), waiting)
 }
 
 // Load implements Keyed. Behind the ages may be parts of SaveTo.
@@ -272,7 +272,7 @@ func (f *FirstRow) Load(payload []byte, groups state.Range) error {
 		f.ends.push(sessionEnd{f.time(row), slots[row]})
 	}
 	f.fired = max(f.fired, fired)
-	return f.disk.loadParts(r, groups)
+	return f.disk.loadParts(r, groups, readFollow(r))
 }
 
 // Kind implements Keyed.

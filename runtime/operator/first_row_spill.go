@@ -21,10 +21,20 @@ func (f *FirstRow) Spill() error { return f.disk.evict() }
 // Spilled implements Spilling.
 func (f *FirstRow) Spilled() bool { return f.disk.spilled() }
 
-// SaveTo implements Spilling: what Save gives with no keys, then parts up to the end.
+// SaveTo implements Spilling: in each part what Save gives with no keys, and some of the
+// rows that wait, all of which come first; then pieces up to the end.
 func (f *FirstRow) SaveTo(p *state.Payload) error {
-	p.Append(f.ages.save(f.save(batch.Sel{}), nil))
-	f.disk.saveTo(p)
+	waiting, _ := f.kept()
+	n := 0
+	w := f.disk.parts(p, func(more bool) []byte {
+		some := waiting[:min(n, len(waiting))]
+		waiting = waiting[len(some):]
+		return appendFollow(f.ages.save(f.save(batch.Sel{}, some), nil), more)
+	})
+	for n = w.chunk(len(waiting), f.rows.bytes()); len(waiting) > n; {
+		w.flush(true)
+	}
+	f.disk.saveTo(w)
 	return nil
 }
 

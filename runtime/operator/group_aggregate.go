@@ -34,13 +34,15 @@ type GroupAggregate struct {
 	gone int
 	// global: this subtask has the one group of an aggregate without keys.
 	global bool
-	done   bool
-	cols   []*batch.Vec
-	slots  []int32
-	groups []int32
-	come   batch.Sel
-	back   batch.Sel
-	out    batch.Batch
+	// gathers: state is loaded that must not go to disk before all of it is there.
+	gathers bool
+	done    bool
+	cols    []*batch.Vec
+	slots   []int32
+	groups  []int32
+	come    batch.Sel
+	back    batch.Sel
+	out     batch.Batch
 	// to and own say which accumulator each one of a part is, see loadPart.
 	to, own []int
 }

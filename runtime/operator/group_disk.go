@@ -253,18 +253,53 @@ func (d *groupDisk) loadGone(r *state.Reader, is wanted) error {
 	return r.Err()
 }
 
-// saveTo appends the runs, each block after how long ago it was written, and then what
-// is in memory in the same way.
-func (d *groupDisk) saveTo(p *state.Payload) {
-	now := d.of.groupAges().now
-	for _, r := range d.runs {
-		appendRuns(p, binary.AppendUvarint(nil, uint64(max(now-r.now, 0))), []*spill.Run{r.Run})
-	}
-	p.Append(d.of.savePart(binary.AppendUvarint(nil, 0), d.of.groupSlots(), d.vanished()))
+// parts begins a saved state. head begins a part; more: there is another one.
+func (d *groupDisk) parts(p *state.Payload, head func(more bool) []byte) *parted {
+	return &parted{to: p, limit: partBytes(d.store, d.budget), head: func(_ int, more bool) []byte { return head(more) }}
 }
 
-// loadParts reads a saveTo up to the end. Later parts replace groups of earlier ones.
-func (d *groupDisk) loadParts(r *state.Reader, groups state.Range) error {
+// saveTo appends the runs, each block behind how long ago it was written, and then what
+// is in memory in the same way.
+func (d *groupDisk) saveTo(w *parted) {
+	now := d.of.groupAges().now
+	for _, r := range d.runs {
+		w.run(r.Run, binary.AppendUvarint(nil, uint64(max(now-r.now, 0))))
+	}
+	slots := d.of.groupSlots()
+	for n := w.chunk(len(slots), d.of.Bytes()); len(slots) > 0; slots = slots[min(n, len(slots)):] {
+		w.bytes(d.of.savePart([]byte{0}, slots[:min(n, len(slots))], nil))
+	}
+	gone := d.vanished()
+	for n := w.chunk(len(gone), d.bytes()); len(gone) > 0; gone = gone[min(n, len(gone)):] {
+		w.bytes(d.of.savePart([]byte{0}, []int32{}, gone[:min(n, len(gone))]))
+	}
+	w.finish()
+}
+
+// partsFollow stands, in place of how long ago a piece was written, before the first one
+// of a part behind which there is another part. No time is as long.
+const partsFollow = 1 << 62
+
+// appendFollow says at the end of the head of a part whether there is another one.
+func appendFollow(head []byte, more bool) []byte {
+	if more {
+		return binary.AppendUvarint(head, partsFollow)
+	}
+	return head
+}
+
+// readFollow reads what appendFollow has written.
+func readFollow(r *state.Reader) bool {
+	if next := *r; next.Uvarint() == partsFollow {
+		*r = next
+		return true
+	}
+	return false
+}
+
+// loadParts reads the pieces of a saveTo up to the end. Later ones replace groups of
+// earlier ones.
+func (d *groupDisk) loadParts(r *state.Reader, groups state.Range, more bool) error {
 	own := func(_ []*batch.Vec, _ int, h uint64) bool { return groups.Has(h) }
 	for r.Rest() > 0 {
 		since := r.Uvarint()
@@ -278,10 +313,10 @@ func (d *groupDisk) loadParts(r *state.Reader, groups state.Range) error {
 			return err
 		}
 	}
-	d.of.groupAges().sort()
-	if r.Err() != nil {
+	if more || r.Err() != nil {
 		return r.Err()
 	}
+	d.of.groupAges().sort()
 	return d.evictOver()
 }
 

@@ -17,6 +17,8 @@ const (
 	// groupReplaced: parts follow up to the end, of which later ones replace groups of
 	// earlier ones.
 	groupReplaced
+	// groupMore: there is another payload of the same state behind this one.
+	groupMore
 )
 
 // Where rows go out only at the end, groups are spilled in parts that are merged then:
@@ -40,7 +42,7 @@ func (g *GroupAggregate) SpillTo(s *spill.Store, budget int64) {
 // Spill implements Spilling.
 func (g *GroupAggregate) Spill() error {
 	switch {
-	case g.done:
+	case g.done || g.gathers:
 		return nil
 	case g.merges():
 		return g.spiller.spill([]*aggTable{g.table})
@@ -69,32 +71,56 @@ func (g *GroupAggregate) saveHead(flags byte) []byte {
 
 // SaveTo implements Spilling.
 func (g *GroupAggregate) SaveTo(p *state.Payload) error {
-	if g.disk.spilled() {
-		p.Append(g.saveHead(groupReplaced))
-		g.disk.saveTo(p)
+	form := byte(groupReplaced)
+	if g.merges() {
+		form = groupMerged
+	}
+	head := func(more bool) []byte {
+		if more {
+			return g.saveHead(form | groupMore)
+		}
+		return g.saveHead(form)
+	}
+	if !g.merges() {
+		g.disk.saveTo(g.disk.parts(p, head))
 		return nil
 	}
-	p.Append(g.saveHead(groupMerged))
-	g.table.saveParts(p, nil)
+	w := g.disk.parts(p, head)
+	g.table.saveParts(w, nil)
+	w.finish()
 	return nil
 }
 
 // loadParts reads what SaveTo has written behind the head. State of the other form stays
 // in memory until all of it is there.
 func (g *GroupAggregate) loadParts(r *state.Reader, groups state.Range, to []int, flags byte) error {
-	if flags&groupReplaced != 0 {
-		g.to = to
-		store := g.disk.store
-		if g.merges() {
-			g.disk.store = nil
-		}
-		err := g.disk.loadParts(r, groups)
-		g.disk.store, g.to = store, nil
-		if err != nil {
-			return err
-		}
-		return g.spillOver()
+	replaced, more := flags&groupReplaced != 0, flags&groupMore != 0
+	g.gathers = replaced == g.merges()
+	load := g.loadMerged
+	if replaced {
+		load = g.loadReplaced
 	}
+	if err := load(r, groups, to, more); err != nil || more {
+		return err
+	}
+	g.gathers = false
+	return g.spillOver()
+}
+
+// loadReplaced reads parts of which later ones replace groups of earlier ones.
+func (g *GroupAggregate) loadReplaced(r *state.Reader, groups state.Range, to []int, more bool) error {
+	g.to = to
+	store := g.disk.store
+	if g.gathers {
+		g.disk.store = nil
+	}
+	err := g.disk.loadParts(r, groups, more)
+	g.disk.store, g.to = store, nil
+	return err
+}
+
+// loadMerged reads tables whose groups are merged.
+func (g *GroupAggregate) loadMerged(r *state.Reader, groups state.Range, to []int, more bool) error {
 	own := func(_ []*batch.Vec, _ int, h uint64) bool { return groups.Has(h) }
 	for r.Rest() > 0 {
 		slots, err := g.table.loadWhere(r, g.keyTypes, own, to, nil)
@@ -106,17 +132,14 @@ func (g *GroupAggregate) loadParts(r *state.Reader, groups state.Range, to []int
 				g.ages.hold(slot, g.ages.now)
 			}
 		}
-		if g.merges() {
-			if err := g.spillOver(); err != nil {
-				return err
-			}
+		if err := g.spillOver(); err != nil {
+			return err
 		}
 	}
-	g.ages.sort()
-	if r.Err() != nil {
-		return r.Err()
+	if !more {
+		g.ages.sort()
 	}
-	return g.spillOver()
+	return r.Err()
 }
 
 func (g *GroupAggregate) groupKeys() *state.Keys { return g.table.keys }

@@ -66,7 +66,7 @@ func (j *Join) Save() []byte {
 func (j *Join) Load(payload []byte, groups state.Range) error {
 	r := state.NewReader(payload)
 	j.done = r.Byte() == 1 || j.done
-	for first := true; first || r.Rest() > 0; first = false {
+	for r.Rest() > 0 {
 		if err := j.table.load(r, groups); err != nil {
 			return err
 		}
@@ -96,8 +96,9 @@ func (j *Join) SaveTo(p *state.Payload) error {
 	if j.done {
 		head[0] = 1
 	}
-	p.Append(head)
-	j.table.saveParts(p, nil)
+	w := parted{to: p, limit: partBytes(j.plan.disk.store, j.plan.disk.budget), head: func(int, bool) []byte { return head }}
+	j.table.saveParts(&w, nil)
+	w.finish()
 	return nil
 }
 

@@ -202,26 +202,19 @@ func (t *joinTable) read(r *spill.Run, block int, x *spill.Range) error {
 	return nil
 }
 
-// saveParts appends the table as several ones, each after head.
-func (t *joinTable) saveParts(p *state.Payload, head []byte) {
-	if t.rowCount() > 0 {
-		p.Append(t.save(slices.Clone(head)))
-	}
-	for _, runs := range [...][]*spill.Run{t.runs[0], t.runs[1], t.loose} {
-		appendRuns(p, head, runs)
-	}
-}
-
-// parts is in how many tables a table is saved.
-func (t *joinTable) parts() int {
-	n := 0
-	if t.rowCount() > 0 {
-		n++
+// saveParts adds the table as several ones, each behind head.
+func (t *joinTable) saveParts(p *parted, head []byte) {
+	for side := range t.side {
+		rows := slotsOf(0, t.side[side].rows.Len, nil)
+		for n := p.chunk(len(rows), t.side[side].bytes()); len(rows) > 0; rows = rows[min(n, len(rows)):] {
+			sel := [2]batch.Sel{{}, {}}
+			sel[side] = rows[:min(n, len(rows))]
+			p.bytes(t.side[1].saveSel(t.side[0].saveSel(slices.Clone(head), sel[0]), sel[1]))
+		}
 	}
 	for _, runs := range [...][]*spill.Run{t.runs[0], t.runs[1], t.loose} {
 		for _, r := range runs {
-			n += r.Blocks()
+			p.run(r, head)
 		}
 	}
-	return n
 }

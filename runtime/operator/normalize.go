@@ -203,7 +203,7 @@ func (n *Normalize) Load(payload []byte, groups state.Range) error {
 		times[i] = at[saved[i]]
 	}
 	n.ages.restore(slots, times)
-	return n.disk.loadParts(r, groups)
+	return n.disk.loadParts(r, groups, readFollow(r))
 }
 
 // Kind implements Keyed.

@@ -17,10 +17,9 @@ func (n *Normalize) Spill() error { return n.disk.evict() }
 // Spilled implements Spilling.
 func (n *Normalize) Spilled() bool { return n.disk.spilled() }
 
-// SaveTo implements Spilling: no rows, then parts up to the end.
+// SaveTo implements Spilling: in each part no rows, then pieces up to the end.
 func (n *Normalize) SaveTo(p *state.Payload) error {
-	p.Append(n.ages.save(n.rows.save(nil, batch.Sel{}), nil))
-	n.disk.saveTo(p)
+	n.disk.saveTo(n.disk.parts(p, func(more bool) []byte { return appendFollow(n.ages.save(n.rows.save(nil, batch.Sel{}), nil), more) }))
 	return nil
 }
 

@@ -166,8 +166,8 @@ func (k *orderedKeys) save(dst []byte) ([]byte, batch.Sel) {
 // that were saved, added their numbers now.
 func (k *orderedKeys) load(r *state.Reader, groups state.Range) (n int, saved, added []int32, err error) {
 	n, err = k.rows.load(r, k.in, groups, func(i int, row int32) { saved, added = append(saved, int32(i)), append(added, row) })
-	if err != nil {
-		return 0, nil, nil, err
+	if err != nil || len(added) == 0 {
+		return n, nil, nil, err
 	}
 	slots := make([]int32, k.rows.batch.Len)
 	k.keys.Find(k.rows.columns(k.keyed, nil), k.rows.hashes, added, slots)

@@ -223,18 +223,14 @@ func (p *panes) spilled() bool {
 	return slices.ContainsFunc(p.open, func(x *pane) bool { return len(x.runs) > 0 })
 }
 
-// saveTo is save where tables are on disk: a window is there once for each part of
-// its table.
+// saveTo is save in parts: a window is there once for each piece of its table.
 func (p *panes) saveTo(to *state.Payload, dst []byte) {
-	n := 0
-	for _, x := range p.open {
-		n += x.parts()
-	}
 	dst = binary.AppendVarint(dst, p.fired)
-	to.Append(binary.AppendUvarint(dst, uint64(n)))
+	w := parted{to: to, limit: partBytes(p.spiller.store, p.spiller.budget), head: func(n int, _ bool) []byte { return binary.AppendUvarint(slices.Clip(dst), uint64(n)) }}
 	for _, x := range p.open {
-		x.saveParts(to, x.Span.append(nil))
+		x.saveParts(&w, x.Span.append(nil))
 	}
+	w.finish()
 }
 
 // restored lets go of the panes that have no keys of the task.

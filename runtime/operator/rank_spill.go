@@ -169,24 +169,24 @@ func (r *Rank) findKeys(p *rankPane) {
 	p.tidy = len(p.slots)
 }
 
-// SaveTo implements Spilling: as Save, with windows in parts.
+// SaveTo implements Spilling: as Save, with windows in pieces.
 func (r *Rank) SaveTo(p *state.Payload) error {
-	parts := 0
+	w := parted{to: p, limit: partBytes(r.disk.store, r.disk.budget), head: func(n int, _ bool) []byte {
+		return binary.AppendUvarint(binary.AppendVarint(nil, r.fired), uint64(n))
+	}}
 	for _, x := range r.open {
+		head := x.Span.append(nil)
+		var sel batch.Sel
 		if len(x.slots) > 0 {
-			parts++
+			sel, _ = r.first(x)
+		}
+		for n := w.chunk(len(sel), x.bytes()); len(sel) > 0; sel = sel[min(n, len(sel)):] {
+			w.bytes(x.rows.save(slices.Clone(head), sel[:min(n, len(sel))]))
 		}
 		for _, run := range x.runs {
-			parts += run.Blocks()
+			w.run(run, head)
 		}
 	}
-	p.Append(binary.AppendUvarint(binary.AppendVarint(nil, r.fired), uint64(parts)))
-	for _, x := range r.open {
-		if len(x.slots) > 0 {
-			sel, _ := r.first(x)
-			p.Append(x.rows.save(x.Span.append(nil), sel))
-		}
-		appendRuns(p, x.Span.append(nil), x.runs)
-	}
+	w.finish()
 	return nil
 }

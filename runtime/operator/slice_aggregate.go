@@ -270,17 +270,14 @@ func (a *SliceAggregate) Spilled() bool {
 	return slices.ContainsFunc(a.open, func(s *slice) bool { return len(s.runs) > 0 })
 }
 
-// SaveTo implements Spilling: a slice is there once for each part of its table.
+// SaveTo implements Spilling: a slice is there once for each piece of its table.
 func (a *SliceAggregate) SaveTo(p *state.Payload) error {
-	n := 0
-	for _, s := range a.open {
-		n += s.parts()
-	}
 	dst := binary.AppendVarint(appendTexts(nil, a.aggs.texts()), a.fired)
-	p.Append(binary.AppendUvarint(dst, uint64(n)))
+	w := parted{to: p, limit: partBytes(a.spiller.store, a.spiller.budget), head: func(n int, _ bool) []byte { return binary.AppendUvarint(slices.Clip(dst), uint64(n)) }}
 	for _, s := range a.open {
-		s.saveParts(p, s.appendHead(nil))
+		s.saveParts(&w, s.appendHead(nil))
 	}
+	w.finish()
 	return nil
 }
 

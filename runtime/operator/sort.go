@@ -194,11 +194,11 @@ func (s *Sort) readSorted(r *state.Reader) (*batch.Batch, error) {
 	return b, r.Err()
 }
 
-// Load implements Keyed. Behind the head are rows in one part or many.
+// Load implements Keyed. Behind the head are rows in any number of pieces.
 func (s *Sort) Load(payload []byte, _ state.Range) error {
 	r := state.NewReader(payload)
 	s.done = s.done || r.Byte() == 1
-	for {
+	for r.Rest() > 0 {
 		b, err := s.readSorted(r)
 		if err != nil {
 			return err
@@ -211,10 +211,8 @@ func (s *Sort) Load(payload []byte, _ state.Range) error {
 				return err
 			}
 		}
-		if r.Rest() == 0 {
-			return nil
-		}
 	}
+	return r.Err()
 }
 
 // Kind implements Keyed.

@@ -300,11 +300,23 @@ func (s *Sort) emitMerged(out *Results) error {
 	return flush()
 }
 
-// SaveTo implements Spilling: rows in memory, then each block as a part.
+// SaveTo implements Spilling: rows in memory, then the blocks of the runs.
 func (s *Sort) SaveTo(p *state.Payload) error {
-	p.Append(s.Save())
-	for _, r := range s.disk.runs {
-		appendRuns(p, nil, []*spill.Run{r.Run})
+	w := parted{to: p, limit: partBytes(s.disk.store, s.disk.budget), head: func(int, bool) []byte { return s.head() }}
+	rows := slotsOf(0, s.rows.Len, nil)
+	n := w.chunk(len(rows), state.BatchBytes(&s.rows))
+	chunk := batch.Batch{Cols: make([]batch.Vec, len(s.rows.Cols))}
+	for len(rows) > 0 {
+		chunk.Len = min(n, len(rows))
+		for i := range chunk.Cols {
+			chunk.Cols[i].Take(&s.rows.Cols[i], rows[:chunk.Len])
+		}
+		w.bytes(appendSorted(nil, &chunk))
+		rows = rows[chunk.Len:]
 	}
+	for _, r := range s.disk.runs {
+		w.run(r.Run, nil)
+	}
+	w.finish()
 	return nil
 }

@@ -92,16 +92,13 @@ func head(rows []string) string { return strings.Join(rows[:min(len(rows), 20)],
 // those of the one subtask.
 func restartSorted(s *spilled) {
 	s.t.Helper()
-	payload, own := s.save(), s.memory.Save()
+	parts, own := s.save(), [][]byte{s.memory.Save()}
 	s.memory, s.disk = s.fresh(), s.spilling([]int64{1, 1 << 12, 1 << 40}[s.rng.IntN(3)])
 	if s.rng.IntN(3) == 0 {
-		own = payload // what was spilled is as good for one that does not spill
+		own = parts // what was spilled is as good for one that does not spill
 	}
-	for k, b := range map[Keyed][]byte{s.memory: own, s.disk: payload} {
-		if err := k.Load(b, state.Range{From: 0, To: state.Groups}); err != nil {
-			s.t.Fatal(err)
-		}
-	}
+	loadParts(s.t, s.memory, own, state.Range{From: 0, To: state.Groups})
+	loadParts(s.t, s.disk, parts, state.Range{From: 0, To: state.Groups})
 }
 
 // TestSortingOnADiskThatFails: each operation on the disk fails once; that is an error

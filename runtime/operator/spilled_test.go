@@ -26,6 +26,7 @@ type spilled struct {
 	fs     vfs.FS
 	said   [2][]string
 	moved  int
+	parts  int // the most that were saved
 }
 
 func newSpilled(t *testing.T, rng *rand.Rand, fresh func() Keyed) *spilled {
@@ -94,11 +95,11 @@ func (s *spilled) spill() {
 	}
 }
 
-// save is the state of the spilling one.
-func (s *spilled) save() []byte {
+// save is the state of the spilling one, in parts.
+func (s *spilled) save() [][]byte {
 	s.t.Helper()
-	if !s.disk.Spilled() {
-		return s.disk.Save()
+	if !s.disk.Spilled() && s.rng.IntN(2) == 0 {
+		return [][]byte{s.disk.Save()}
 	}
 	p := new(state.Payload)
 	if err := s.disk.SaveTo(p); err != nil {
@@ -106,19 +107,26 @@ func (s *spilled) save() []byte {
 	}
 	// The operator goes on before the payload is read.
 	s.spill()
-	var b bytes.Buffer
-	if n, err := p.WriteTo(&b); err != nil || n != p.Len() || int64(b.Len()) != n {
-		s.t.Fatalf("%d bytes of a payload of %d: %v", n, p.Len(), err)
+	var parts [][]byte
+	var buf []byte
+	for i := range p.Parts() {
+		var b bytes.Buffer
+		var err error
+		if buf, err = p.WritePart(&b, i, buf); err != nil || int64(b.Len()) != p.PartBytes(i) {
+			s.t.Fatalf("%d bytes of a part of %d: %v", b.Len(), p.PartBytes(i), err)
+		}
+		parts = append(parts, b.Bytes())
 	}
 	p.Release()
-	return b.Bytes()
+	s.parts = max(s.parts, len(parts))
+	return parts
 }
 
 // restart goes on from saved state at another parallelism, at times with enough
 // memory.
 func (s *spilled) restart(now int64) {
 	s.t.Helper()
-	payload, own := s.save(), s.memory.Save()
+	parts, own := s.save(), s.memory.Save()
 	old := s.store
 	next := s.spilling([]int64{1, 1 << 12, 1 << 40}[s.rng.IntN(3)])
 	memory := s.fresh()
@@ -129,9 +137,7 @@ func (s *spilled) restart(now int64) {
 	}
 	cut := 1 + s.rng.IntN(state.Groups-1)
 	for _, r := range []state.Range{{From: 0, To: cut}, {From: cut, To: state.Groups}} {
-		if err := next.Load(payload, r); err != nil {
-			s.t.Fatal(err)
-		}
+		loadParts(s.t, next, parts, r)
 		if err := memory.Load(own, r); err != nil {
 			s.t.Fatal(err)
 		}
@@ -142,14 +148,21 @@ func (s *spilled) restart(now int64) {
 		if a, ok := plain.(Aging); ok {
 			a.Age(now)
 		}
-		if err := plain.Load(payload, state.Range{From: 0, To: state.Groups}); err != nil {
-			s.t.Fatal(err)
-		}
+		loadParts(s.t, plain, parts, state.Range{From: 0, To: state.Groups})
 		memory = plain
 	}
 	s.memory, s.disk = memory, next
 	if old == s.store {
 		s.t.Fatal("the store is the old one")
+	}
+}
+
+func loadParts(t testing.TB, k Keyed, parts [][]byte, r state.Range) {
+	t.Helper()
+	for i, b := range parts {
+		if err := k.Load(b, r); err != nil {
+			t.Fatalf("part %d of %d: %v", i+1, len(parts), err)
+		}
 	}
 }
 

@@ -20,13 +20,17 @@ type Spilling interface {
 	// Spill moves state to disk until what is in memory is a fraction of the budget,
 	// or nothing is left that can be moved.
 	Spill() error
-	// Spilled reports that some state is on disk: SaveTo gives what Save would, which
-	// is not called then.
+	// Spilled reports that some state is on disk: SaveTo is called in place of Save
+	// then, and where there is more of it than PartBytes.
 	Spilled() bool
-	// SaveTo appends the state. The payload holds what it needs on disk until it is
-	// released.
+	// SaveTo appends the state in parts of at most about PartBytes, each of which Load takes.
+	// The payload holds what it needs on disk until it is released.
 	SaveTo(p *state.Payload) error
 }
+
+// PartBytes is about the length of a part of large saved state: what is in memory beside
+// the state while it is loaded.
+const PartBytes = 256 << 10
 
 // blockBytes is about the length of a block that is gone through with many others.
 const blockBytes = 64 << 10
@@ -48,6 +52,14 @@ func (s *spiller) SpillTo(store *spill.Store, budget int64) { s.store, s.budget 
 func (s *spiller) rangeBytes() int64 { return rangeBytes(s.budget) }
 
 func rangeBytes(budget int64) int64 { return min(max(budget/32, 1<<10), 4<<20) }
+
+// partBytes is about the length of a part of what is saved.
+func partBytes(store *spill.Store, budget int64) int64 {
+	if store == nil {
+		return PartBytes
+	}
+	return min(max(budget/16, 1<<10), PartBytes)
+}
 
 // over reports more in memory than there should be.
 func (s *spiller) over(bytes int64) bool { return s.store != nil && bytes > s.budget }
@@ -216,36 +228,3 @@ func (t *aggTable) release() {
 
 // empty reports a table without keys.
 func (t *aggTable) empty() bool { return t.keys.Len() == 0 && len(t.runs) == 0 }
-
-// parts is in how many tables a table is saved.
-func (t *aggTable) parts() int {
-	n := 0
-	for _, r := range t.runs {
-		n += r.Blocks()
-	}
-	if t.keys.Len() > 0 || n == 0 {
-		n++
-	}
-	return n
-}
-
-// saveParts appends the table as several ones, each after head; together they are
-// what save would append once.
-func (t *aggTable) saveParts(p *state.Payload, head []byte) {
-	if t.keys.Len() > 0 || len(t.runs) == 0 {
-		p.Append(t.save(slices.Clone(head)))
-	}
-	appendRuns(p, head, t.runs)
-}
-
-// appendRuns appends the blocks of runs, each after head.
-func appendRuns(p *state.Payload, head []byte, runs []*spill.Run) {
-	for _, r := range runs {
-		r.Retain()
-		p.OnRelease(r.Release)
-		for i := range r.Blocks() {
-			p.Append(head)
-			p.AppendStored(r.BlockBytes(i), func(buf []byte) ([]byte, error) { return r.Read(i, buf) })
-		}
-	}
-}

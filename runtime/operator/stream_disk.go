@@ -20,17 +20,22 @@ var _ Spilling = (*StreamJoin)(nil)
 // later ones replace keys of earlier ones. No number of rows is as high.
 const streamParts = 1 << 40
 
+// streamMore is streamParts where there is another payload of the same state behind it.
+const streamMore = streamParts + 1
+
 // keyRowBytes is about the length of a block of a few keys: one is read for each key
 // that is looked for.
 const keyRowBytes = 4 << 10
 
 // SpillTo implements Spilling.
 func (j *StreamJoin) SpillTo(s *spill.Store, budget int64) {
-	// One key, and what is known of groups, stay.
-	if len(j.plan.op.Keys) > 0 && j.groups == nil {
+	if j.spills() {
 		j.plan.disk.SpillTo(s, budget)
 	}
 }
+
+// spills is false where there is one key, and where more than rows is known of groups.
+func (j *StreamJoin) spills() bool { return len(j.plan.op.Keys) > 0 && j.groups == nil }
 
 // Spilled implements Spilling.
 func (j *StreamJoin) Spilled() bool { return len(j.disk.runs) > 0 }
@@ -140,16 +145,10 @@ func (j *StreamJoin) writeRun(slots []int32) error {
 
 func (j *StreamJoin) writeBlocks(w *spill.Writer, slots []int32) error {
 	d := &j.disk
-	rows := j.side[0].rows.Len + j.side[1].rows.Len
-	most := int(max(keyRowBytes*int64(rows)/max(j.side[0].rowStore.bytes()+j.side[1].rowStore.bytes(), 1), 1))
+	rows, bytes := j.stored()
+	most := int(max(keyRowBytes*int64(rows)/max(bytes, 1), 1))
 	for len(slots) > 0 {
-		n := 0
-		for sum := 0; n < min(len(slots), fetchKeys) && (n == 0 || sum < most); n++ {
-			for i := range j.side {
-				sum += j.side[i].count(slots[n], most)
-			}
-		}
-		chunk := hashChunk(j.keys, slots, n)
+		chunk := hashChunk(j.keys, slots, j.enough(slots[:min(len(slots), fetchKeys)], most))
 		d.buf = j.savePart(d.buf[:0], chunk, false)
 		if err := w.Block(d.buf, hashesOf(j.keys, chunk)); err != nil {
 			return err
@@ -157,6 +156,25 @@ func (j *StreamJoin) writeBlocks(w *spill.Writer, slots []int32) error {
 		slots = slots[len(chunk):]
 	}
 	return nil
+}
+
+// stored is the number of rows in memory, and their bytes.
+func (j *StreamJoin) stored() (rows int, bytes int64) {
+	for i := range j.side {
+		rows, bytes = rows+j.side[i].rows.Len, bytes+j.side[i].rowStore.bytes()
+	}
+	return rows, bytes
+}
+
+// enough is how many of slots have about so many rows.
+func (j *StreamJoin) enough(slots []int32, most int) int {
+	n := 0
+	for sum := 0; n < len(slots) && (n == 0 || sum < most); n++ {
+		for i := range j.side {
+			sum += j.side[i].count(slots[n], most)
+		}
+	}
+	return n
 }
 
 // count is the number of rows of a slot, up to most.
@@ -220,24 +238,38 @@ func (j *StreamJoin) mergeRange(w *spill.Writer, runs []groupRun, x spill.Range,
 	return part.writeBlocks(w, slots)
 }
 
-// SaveTo implements Spilling.
+// SaveTo implements Spilling. State that does not spill is one part.
 func (j *StreamJoin) SaveTo(p *state.Payload) error {
-	p.Append(binary.AppendUvarint(nil, streamParts))
+	if !j.spills() {
+		p.Append(j.Save())
+		return nil
+	}
+	w := parted{to: p, limit: partBytes(j.plan.disk.store, j.plan.disk.budget), head: func(_ int, more bool) []byte {
+		if more {
+			return binary.AppendUvarint(nil, streamMore)
+		}
+		return binary.AppendUvarint(nil, streamParts)
+	}}
 	now := j.side[0].ages.now
 	for _, r := range j.disk.runs {
 		// How long ago the run was written.
-		appendRuns(p, binary.AppendUvarint(nil, uint64(max(now-r.now, 0))), []*spill.Run{r.Run})
+		w.run(r.Run, binary.AppendUvarint(nil, uint64(max(now-r.now, 0))))
 	}
-	p.Append(j.savePart(binary.AppendUvarint(nil, 0), j.keysByHash(), true))
+	most := w.chunk(j.stored())
+	for slots := j.keysByHash(); len(slots) > 0; {
+		n := j.enough(slots[:min(len(slots), most)], most)
+		w.bytes(j.savePart([]byte{0}, slots[:n], false))
+		slots = slots[n:]
+	}
+	w.bytes(j.savePart([]byte{0}, []int32{}, true))
+	w.finish()
 	return nil
 }
 
 // loadParts reads what SaveTo has written.
 func (j *StreamJoin) loadParts(r *state.Reader, groups state.Range) error {
 	p := j.plan
-	if r.Uvarint() != streamParts {
-		return state.ErrCorrupt
-	}
+	more := r.Uvarint() == streamMore
 	own := func(_ []*batch.Vec, _ int, h uint64) bool {
 		if len(p.op.Keys) == 0 {
 			h = 0
@@ -263,6 +295,8 @@ func (j *StreamJoin) loadParts(r *state.Reader, groups state.Range) error {
 			}
 		}
 	}
-	j.sortAges()
+	if !more {
+		j.sortAges()
+	}
 	return r.Err()
 }

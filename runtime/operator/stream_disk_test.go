@@ -34,7 +34,7 @@ func sideOf(side int, rows []change) *KeyedRows {
 // TestSpilledStreamJoinsSayTheSame: changes of both sides by chance, with rows taken
 // back, times to live, keys that are NULL, state moved to disk and restarts.
 func TestSpilledStreamJoinsSayTheSame(t *testing.T) {
-	moved, merged, expired := 0, 0, 0
+	moved, merged, expired, parts := 0, 0, 0, 0
 	for i, c := range streamCases() {
 		for seed := uint64(1); seed <= 6; seed++ {
 			rng := rand.New(rand.NewPCG(seed, uint64(i)))
@@ -82,14 +82,14 @@ func TestSpilledStreamJoinsSayTheSame(t *testing.T) {
 					s.restart(now)
 				}
 			}
-			moved += s.moved
+			moved, parts = moved+s.moved, max(parts, s.parts)
 			if err := s.store.Close(); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if moved < 1000 || merged == 0 || expired == 0 {
-		t.Fatalf("state was on disk %d times, runs merged %d times, %d rows expired", moved, merged, expired)
+	if moved < 1000 || merged == 0 || expired == 0 || parts < 5 {
+		t.Fatalf("state was on disk %d times, runs merged %d times, %d rows expired, saved in at most %d parts", moved, merged, expired, parts)
 	}
 }
 

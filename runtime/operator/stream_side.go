@@ -117,7 +117,7 @@ func (j *StreamJoin) Save() []byte {
 // Load implements Keyed.
 func (j *StreamJoin) Load(payload []byte, groups state.Range) error {
 	r := state.NewReader(payload)
-	if state.NewReader(payload).Uvarint() == streamParts {
+	if n := state.NewReader(payload).Uvarint(); n == streamParts || n == streamMore {
 		if err := j.loadParts(r, groups); err != nil {
 			return err
 		}
@@ -127,20 +127,20 @@ func (j *StreamJoin) Load(payload []byte, groups state.Range) error {
 				return err
 			}
 		}
+		if j.says != nil {
+			j.says.told(&j.side[1])
+		}
+		if j.groups != nil {
+			j.groups.told()
+		}
 	}
-	if r.Rest() > 0 {
+	if r.Rest() > 0 || r.Err() != nil {
 		return state.ErrCorrupt
 	}
-	if j.says != nil {
-		j.says.told(&j.side[1])
-	}
-	if j.groups != nil {
-		j.groups.told()
-	}
-	if r.Err() == nil && j.plan.disk.over(j.Bytes()) {
+	if j.plan.disk.over(j.Bytes()) {
 		return j.Spill()
 	}
-	return r.Err()
+	return nil
 }
 
 func (j *StreamJoin) loadSide(r *state.Reader, side int, groups state.Range) error {

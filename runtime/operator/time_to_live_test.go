@@ -34,8 +34,8 @@ func TestLongerTimeToLiveBringsNothingBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if _, err := p.WriteTo(&b); err != nil {
-		t.Fatal(err)
+	if _, err := p.WritePart(&b, 0, nil); err != nil || p.Parts() != 1 {
+		t.Fatal(p.Parts(), err)
 	}
 	p.Release()
 	m := NewNormalize(&graph.Normalize{Keys: []int{0}, TTL: 1000}, pairSchema)

@@ -172,7 +172,7 @@ func (t *TopN) Load(payload []byte, groups state.Range) error {
 		times[i] = at[saved[i]]
 	}
 	t.ages.restore(added, times)
-	return t.disk.loadParts(r, groups)
+	return t.disk.loadParts(r, groups, readFollow(r))
 }
 
 // Kind implements Keyed.

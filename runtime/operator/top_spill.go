@@ -29,10 +29,9 @@ func (t *TopN) Spill() error {
 // Spilled implements Spilling.
 func (t *TopN) Spilled() bool { return t.disk.spilled() }
 
-// SaveTo implements Spilling: no rows, then parts up to the end.
+// SaveTo implements Spilling: in each part no rows, then pieces up to the end.
 func (t *TopN) SaveTo(p *state.Payload) error {
-	p.Append(t.ages.save(t.rows.save(nil, batch.Sel{}), nil))
-	t.disk.saveTo(p)
+	t.disk.saveTo(t.disk.parts(p, func(more bool) []byte { return appendFollow(t.ages.save(t.rows.save(nil, batch.Sel{}), nil), more) }))
 	return nil
 }
 

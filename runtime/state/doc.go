@@ -10,14 +10,16 @@
 // range of them ([RangeOf]). Restoring at another parallelism gives each subtask
 // the keys of its range.
 //
-// Saved state is [Section]s, one an operator:
+// Saved state is [Section]s, one an operator, in a file of frames. A section is its head and
+// parts, each of which its operator loads by itself, so that neither writing ([Sections]) nor
+// reading ([FileReader]) a file needs more than one of them in memory:
 //
-//	+------------------+-----+----------------------------+
-//	| count            |     | crc32c of everything before |
-//	+------------------+-----+----------------------------+
-//	section: path, kind, fingerprint (8), payload length, payload
+//	+--------+---------+ - - - - - - - - - - - - - - - - - - - - -+-------+
+//	| "MRSF" | version | section, part, part, ..., section, part  |  end  |
+//	+--------+---------+ - - - - - - - - - - - - - - - - - - - - -+-------+
+//	frame:   kind (1), length (8), crc32c of these, bytes, crc32c of the bytes
 //
-// docs/format/checkpoint.md has the fields. Columns in a payload are written by
+// docs/format/checkpoint.md has the fields. Columns in a part are written by
 // [AppendVec] without their types: the fingerprint guards those.
 //
 // State that memory has no room for goes to disk (runtime/state/spill); a [Payload]

@@ -58,16 +58,34 @@ func (r *Run) Between(x Range) (from, to int) {
 
 // Read reads a block into buf, which grows as needed.
 func (r *Run) Read(i int, buf []byte) ([]byte, error) {
-	b := &r.blocks[i]
-	buf = slices.Grow(buf[:0], int(b.n))[:b.n]
-	if n, err := r.f.ReadAt(buf, b.off); n < len(buf) {
+	return r.ReadAll(i, i+1, buf, func([]byte) error { return nil })
+}
+
+// ReadAll reads blocks from one to, not including, another at once into buf, which grows
+// as needed, and calls f with each.
+func (r *Run) ReadAll(from, to int, buf []byte, f func(block []byte) error) ([]byte, error) {
+	blocks := r.blocks[from:to]
+	size := 0
+	for i := range blocks {
+		size += int(blocks[i].n)
+	}
+	buf = slices.Grow(buf[:0], size)[:size]
+	// The blocks of a run lie one behind the other.
+	if n, err := r.f.ReadAt(buf, blocks[0].off); n < size {
 		if err == io.EOF {
 			err = ErrCorrupt // cut off
 		}
-		return nil, &Error{"reading", r.f.name, err}
+		return buf, &Error{"reading", r.f.name, err}
 	}
-	if crc32.Checksum(buf, castagnoli) != b.crc {
-		return nil, &Error{"reading", r.f.name, ErrCorrupt}
+	rest := buf
+	for i := range blocks {
+		b := rest[:blocks[i].n]
+		if rest = rest[len(b):]; crc32.Checksum(b, castagnoli) != blocks[i].crc {
+			return buf, &Error{"reading", r.f.name, ErrCorrupt}
+		}
+		if err := f(b); err != nil {
+			return buf, err
+		}
 	}
 	return buf, nil
 }
