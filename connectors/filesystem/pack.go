@@ -6,8 +6,6 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
-
-	"github.com/millrace/millrace/runtime/batch"
 )
 
 const (
@@ -114,32 +112,6 @@ func (p *packedFile) bytes() int64 {
 }
 
 func (p *packedFile) held() int64 { return int64(cap(p.text)) }
-
-// writeText writes rows as lines, compressed or not.
-func (w *Writer) writeText(f *openFile, b *batch.Batch, sel batch.Sel, n int) error {
-	for k := range n {
-		row := k
-		if sel != nil {
-			row = int(sel[k])
-		}
-		start := len(w.key)
-		line, err := w.sink.encode.AppendRow(w.key, b, row)
-		if err != nil {
-			return fmt.Errorf("encoding row: %w", err)
-		}
-		line = append(line, '\n')
-		if f.packed != nil {
-			_, err = f.packed.Write(line[start:])
-		} else {
-			_, err = f.spool.Write(line[start:])
-		}
-		w.key = line[:start]
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // packer gives a compressor to one goroutine, which puts it back.
 func (s *Sink) packer() (*packer, error) {

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
 
-	"github.com/millrace/millrace/connectors/format/parquetfmt"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/types"
@@ -45,14 +43,6 @@ type Writer struct {
 	key  []byte
 	keys []*batch.Vec
 	cols []batch.Vec
-}
-
-// openFile is a bucket's file.
-type openFile struct {
-	spool   *spool
-	parquet *parquetfmt.Writer // nil: text
-	packed  *packedFile        // compressed text
-	rows    int64
 }
 
 var (
@@ -238,88 +228,6 @@ func (w *Writer) Write(b *batch.Batch, sel batch.Sel, bucket connector.BucketID)
 		w.open[bucket] = f
 	}
 	return nil
-}
-
-// create starts a file; nothing touches the disk before there is something to
-// write.
-func (w *Writer) create() (*openFile, error) {
-	f := &openFile{spool: newSpool(w.sink, w.sink.fs.Join(w.dir, openPrefix+strconv.FormatUint(w.files, 10)))}
-	w.files++
-	if w.sink.encode != nil {
-		if w.sink.opts.packedEnding() != "" {
-			f.packed = newPackedFile(w.sink, f.spool, w.budget)
-		}
-		return f, nil
-	}
-	o := w.sink.parquet
-	o.RowGroupBytes = min(o.RowGroupBytes, int(max(w.budget/4, 64<<10)))
-	p, err := parquetfmt.NewWriter(f.spool, w.sink.fields, o)
-	f.parquet = p
-	return f, err
-}
-
-// makeRoom keeps the writer within its budget before more is taken: row groups
-// of the files that hold most are ended, which hands their memory to the disk.
-// If that is not enough now, the caller has to seal or wait.
-func (w *Writer) makeRoom(another bool) error {
-	if another && len(w.open) >= maxOpenFiles {
-		return connector.ErrFull
-	}
-	held := w.HeldBytes()
-	if held < w.budget/2 {
-		return nil
-	}
-	files := make([]*openFile, 0, len(w.open))
-	for _, f := range w.open {
-		if f.parquet != nil {
-			files = append(files, f)
-		}
-	}
-	sort.Slice(files, func(i, j int) bool { return files[i].parquet.BufferedBytes() > files[j].parquet.BufferedBytes() })
-	for _, f := range files {
-		if held < w.budget/4 || int64(f.parquet.BufferedBytes()) < w.budget/64 {
-			break
-		}
-		before := f.held()
-		if err := f.parquet.Flush(); err != nil {
-			w.err = err
-			return err
-		}
-		held -= before - f.held()
-	}
-	if w.HeldBytes() >= w.budget && len(w.open) > 0 {
-		return connector.ErrFull
-	}
-	return nil
-}
-
-// held is the memory of one file.
-func (f *openFile) held() int64 {
-	n := f.spool.held()
-	if f.parquet != nil {
-		n += int64(f.parquet.BufferedBytes())
-	}
-	if f.packed != nil {
-		n += f.packed.held()
-	}
-	return n
-}
-
-func (f *openFile) bytes() int64 {
-	if f.parquet != nil {
-		return f.parquet.EstimatedBytes()
-	}
-	if f.packed != nil {
-		return f.packed.bytes()
-	}
-	return f.spool.total
-}
-
-func (f *openFile) abort() {
-	if f.parquet != nil {
-		f.parquet.Abort()
-	}
-	f.spool.abort()
 }
 
 // Open implements connector.Writer.
