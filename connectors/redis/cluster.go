@@ -112,10 +112,10 @@ func (s *clusterSender) judge(cmds []*goredis.Cmd, whole error, lane outbox.Lane
 		switch code := codeOf(err); {
 		case err == nil:
 		case code == codeFenced:
-			return fmt.Errorf("%w: %s has written, this is epoch %d of run %d", connector.ErrFenced, strings.TrimPrefix(err.Error(), codeFenced+" "), lane.Epoch, lane.JobEpoch)
+			run, epoch, _ := parseFence(strings.TrimPrefix(err.Error(), codeFenced+" "))
+			return fencedBy(run, epoch, lane)
 		case code == codeFence:
-			stop = fmt.Errorf("a fence key of lane %s holds %q, which is no fence of a version that this program knows: remove it if no other job writes the table, then resume",
-				lane.Name, strings.TrimPrefix(err.Error(), codeFence+" "))
+			stop = unknownFence("a fence key of lane "+lane.Name, strings.TrimPrefix(err.Error(), codeFence+" "))
 			continue
 		case classInCluster(err) == classStop:
 			stop = explained(err)
@@ -126,14 +126,14 @@ func (s *clusterSender) judge(cmds []*goredis.Cmd, whole error, lane outbox.Lane
 		}
 		bad, err := c.StringSlice()
 		if err != nil || len(bad)%2 != 0 {
-			return fmt.Errorf("BUG: the script answers %v, %w", c.Val(), err)
+			return fmt.Errorf("BUG: the script answers %v", c.Val())
 		}
 		for i := 0; i < len(bad); i += 2 {
 			cerr := replyError(bad[i+1])
 			switch classInCluster(cerr) {
 			case classKey:
 				if !s.wrong.add([]byte(bad[i])) {
-					stop = fmt.Errorf("more than %d keys hold other types than %s, the last one %q: check '%s' and '%s', then resume", maxWrongKeys, s.typ, bad[i], keyKey, keyType)
+					stop = tooManyWrong(s.typ, bad[i])
 				}
 				refused = cerr
 			case classStop:

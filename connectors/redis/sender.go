@@ -13,13 +13,6 @@ import (
 	"github.com/millrace/millrace/runtime/connector"
 )
 
-// fencePrefix starts the names of the keys that keep late requests of earlier
-// processes out; fenceLife is how long one outlives its last use.
-const (
-	fencePrefix = "__millrace:"
-	fenceLife   = 7 * 24 * time.Hour
-)
-
 // sender sends transactions to one server. It is safe for concurrent use.
 type sender struct {
 	client  goredis.UniversalClient
@@ -77,8 +70,7 @@ func (s *sender) judge(err error, cmds []goredis.Cmder) error {
 		switch classOf(cerr) {
 		case classKey:
 			if !s.wrong.add(c.Args()[1]) {
-				return &outbox.StopError{Err: fmt.Errorf("more than %d keys hold other types than %s, the last one %q: check '%s' and '%s', then resume",
-					maxWrongKeys, s.typ, c.Args()[1], keyKey, keyType)}
+				return &outbox.StopError{Err: tooManyWrong(s.typ, c.Args()[1])}
 			}
 			if !found {
 				worst = cerr
@@ -98,10 +90,6 @@ func (s *sender) judge(err error, cmds []goredis.Cmder) error {
 	return explained(worst)
 }
 
-func fenceValue(lane outbox.Lane, id string) string {
-	return fmt.Sprintf("1:%d:%d:%s", lane.JobEpoch, lane.Epoch, id)
-}
-
 // checkFence compares the fence with who sends.
 func checkFence(ctx context.Context, tx *goredis.Tx, fence string, lane outbox.Lane) error {
 	text, err := tx.Get(ctx, fence).Result()
@@ -111,13 +99,12 @@ func checkFence(ctx context.Context, tx *goredis.Tx, fence string, lane outbox.L
 	if err != nil {
 		return err
 	}
-	var job, epoch uint64
-	var id string
-	if _, err := fmt.Sscanf(text, "1:%d:%d:%s", &job, &epoch, &id); err != nil {
-		return &outbox.StopError{Err: fmt.Errorf("key %s holds %q, which is no fence of a version that this program knows: remove it if no other job writes the table, then resume", fence, text)}
-	}
-	if job > lane.JobEpoch || job == lane.JobEpoch && epoch > lane.Epoch {
-		return fmt.Errorf("%w: epoch %d of run %d has written, this is epoch %d of run %d", connector.ErrFenced, epoch, job, lane.Epoch, lane.JobEpoch)
+	run, epoch, ok := parseFence(text)
+	switch {
+	case !ok:
+		return &outbox.StopError{Err: unknownFence("key "+fence, text)}
+	case run > lane.JobEpoch || run == lane.JobEpoch && epoch > lane.Epoch:
+		return fencedBy(run, epoch, lane)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,7 +63,9 @@ func TestAnswersOfSlots(t *testing.T) {
 			return err != nil && !errors.Is(err, connector.ErrRefused) && !errors.As(err, &stop)
 		}},
 		"a right is missing": {[]*goredis.Cmd{moved, noperm, wrong}, func(err error) bool { return errors.As(err, &stop) }},
-		"fenced":             {[]*goredis.Cmd{noperm, fenced}, func(err error) bool { return errors.Is(err, connector.ErrFenced) }},
+		"fenced": {[]*goredis.Cmd{noperm, fenced}, func(err error) bool {
+			return errors.Is(err, connector.ErrFenced) && strings.Contains(err.Error(), "epoch 3 of run 2 has written")
+		}},
 		"the connection broke": {[]*goredis.Cmd{fine, answer(nil, errors.New("EOF"))}, func(err error) bool {
 			return err != nil && !errors.As(err, &stop)
 		}},

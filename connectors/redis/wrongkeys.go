@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"fmt"
 	"sync"
 	"time"
 )
@@ -39,6 +40,11 @@ func (w *wrongKeys) add(key any) bool {
 	}
 	w.until[string(k)] = w.now().Add(wrongKeyLife)
 	return true
+}
+
+// tooManyWrong is what a person has to look at when add is false.
+func tooManyWrong(typ string, last any) error {
+	return fmt.Errorf("more than %d keys hold other types than %s, the last one %q: check '%s' and '%s', then resume", maxWrongKeys, typ, last, keyKey, keyType)
 }
 
 func (w *wrongKeys) expire() {
