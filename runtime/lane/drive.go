@@ -41,6 +41,7 @@ type drive struct {
 	assigner *watermark.Assigner
 	ctx      *expr.Context
 	batch    batch.Batch
+	width    width
 	sel      batch.Sel
 	read     atomic.Int64 // input bytes
 	logEnds  []atomic.Int64
@@ -118,6 +119,7 @@ func (l *Lane) newDrive(a *attempt, outputs []*output) (*drive, error) {
 		}
 		d.chains = append(d.chains, sc)
 	}
+	d.width = newWidth(d.chains, l.opts.BatchRows)
 	first := l.cfg.Job.Nodes[l.cfg.Sources[0]]
 	var err error
 	d.assigner, err = watermark.NewAssigner(first.Op.(*graph.Source).Watermark, first.Schema, len(l.cfg.Partitions))
@@ -286,7 +288,7 @@ func (d *drive) step(ctx context.Context) (more bool, err error) {
 	if err := d.acquire(ctx); err != nil {
 		return false, err
 	}
-	err = d.reader.Next(ctx, &d.batch, max(d.lane.opts.BatchRows/d.att.shrink, 1), max(d.lane.opts.BatchBytes/d.att.shrink, 1))
+	err = d.next(ctx, d.att.shrink)
 	switch {
 	case errors.Is(err, connector.ErrNoData):
 		d.release()
@@ -302,6 +304,11 @@ func (d *drive) step(ctx context.Context) (more bool, err error) {
 	err = d.process(ctx, outputs)
 	d.reader.Release()
 	return err == nil, err
+}
+
+// next reads a batch, smaller by shrink than it may be.
+func (d *drive) next(ctx context.Context, shrink int) error {
+	return d.reader.Next(ctx, &d.batch, max(d.width.rows/shrink, 1), max(d.lane.opts.BatchBytes/shrink, 1))
 }
 
 // idle does what is left to do when there is no input, and says when to come

@@ -44,7 +44,7 @@ func (d *drive) process(ctx context.Context, outputs []*output) error {
 			return err
 		}
 	}
-	small := d.batch.Len < 1000 && bytes < 256<<10
+	small := d.batch.Len < min(d.width.rows, 1000) && bytes < 256<<10
 	d.caught = small
 	d.lane.timing.Lock()
 	d.small = small
@@ -139,6 +139,7 @@ func (d *drive) evaluate(in *input, sel batch.Sel) error {
 			return err
 		}
 	}
+	d.width.became(in.batch.Len, widest(d.chains))
 	return nil
 }
 

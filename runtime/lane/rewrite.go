@@ -185,12 +185,10 @@ func (r *rewriteState) step(ctx context.Context) (more bool, err error) {
 	if r.side.reader == nil {
 		return false, nil
 	}
-	l := r.o.lane
 	if err := r.d.acquire(ctx); err != nil {
 		return false, err
 	}
-	shrink := r.d.att.shrink
-	err = r.side.reader.Next(ctx, &r.side.batch, max(l.opts.BatchRows/shrink, 1), max(l.opts.BatchBytes/shrink, 1))
+	err = r.side.next(ctx, r.d.att.shrink)
 	switch {
 	case errors.Is(err, connector.ErrNoData):
 		r.d.release()
@@ -203,7 +201,7 @@ func (r *rewriteState) step(ctx context.Context) (more bool, err error) {
 	case errors.Is(err, io.EOF):
 		return false, r.commit(ctx, func(*rewritten) bool { return true })
 	case err != nil:
-		return false, fmt.Errorf("reading topic %s: %w", l.cfg.Fact.Topic, err)
+		return false, fmt.Errorf("reading topic %s: %w", r.o.lane.cfg.Fact.Topic, err)
 	}
 	err = r.batch(ctx)
 	r.side.reader.Release()

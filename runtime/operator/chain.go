@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
@@ -89,6 +90,26 @@ func compile(job *graph.Job, n *graph.Node, open connector.Lookup) (Operator, er
 		return NewWindowAssign(op.Window, op.Time, in, n.Schema)
 	}
 	return nil, fmt.Errorf("%s cannot run inside a lane", graph.OpName(n.Op))
+}
+
+// Widens reports that a row may become many.
+func (c *Chain) Widens() bool {
+	return slices.ContainsFunc(c.steps, func(s step) bool {
+		return slices.ContainsFunc(s.ops, func(op Operator) bool { _, ok := op.(*Unnest); return ok })
+	})
+}
+
+// Widest is the most rows that an operator made of the batch last evaluated.
+func (c *Chain) Widest() int {
+	most := 0
+	for i := range c.steps {
+		for _, r := range c.steps[i].parts {
+			if r.Batch != nil {
+				most = max(most, r.Batch.Len)
+			}
+		}
+	}
+	return most
 }
 
 // Outputs are the sink and exchange nodes that the chain feeds, ascending.
