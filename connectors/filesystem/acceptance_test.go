@@ -18,22 +18,24 @@ import (
 // world is a table on a filesystem in memory, with faults in front of it.
 type world struct {
 	*conntest.Faulty
-	format string
-	packed string // sink.compression
-	mem    *vfs.MemFS
-	conn   *Connector
+	format      string
+	compression string // sink.compression
+	mem         *vfs.MemFS
+	conn        *Connector
 }
 
-func newWorld(mem *vfs.MemFS, format string) *world { return newPackedWorld(mem, format, packNone) }
+func newWorld(mem *vfs.MemFS, format string) *world {
+	return newCompressedWorld(mem, format, compressionNone)
+}
 
-func newPackedWorld(mem *vfs.MemFS, format, packed string) *world {
-	w := &world{format: format, packed: packed, mem: mem, Faulty: conntest.NewFaulty()}
+func newCompressedWorld(mem *vfs.MemFS, format, compression string) *world {
+	w := &world{format: format, compression: compression, mem: mem, Faulty: conntest.NewFaulty()}
 	w.conn = New(vfs.NewFault(mem, w), nil, jsonfmt.Format{}, csvfmt.Format{})
 	return w
 }
 
 func (w *world) AfterCrash(seed uint64) conntest.FaultWorld {
-	return newPackedWorld(w.mem.CrashClone(conntest.PowerCut(seed)), w.format, w.packed)
+	return newCompressedWorld(w.mem.CrashClone(conntest.PowerCut(seed)), w.format, w.compression)
 }
 
 func (w *world) Open(ctx context.Context, o connector.Owner) (connector.Sink, error) {
@@ -41,7 +43,7 @@ func (w *world) Open(ctx context.Context, o connector.Owner) (connector.Sink, er
 }
 
 func (w *world) table() *connector.Table {
-	return tableOf(w.conn, conntest.Columns(), []int{2}, map[string]string{"path": "/lake/t", "format": w.format, keyCompression: w.packed, keyPolicy: "success-file"})
+	return tableOf(w.conn, conntest.Columns(), []int{2}, map[string]string{"path": "/lake/t", "format": w.format, keyCompression: w.compression, keyPolicy: "success-file"})
 }
 
 // tableOf makes a table with checked options.
@@ -142,9 +144,9 @@ func TestAcceptance(t *testing.T) {
 
 // TestAcceptanceCompressed runs the same suite over compressed text.
 func TestAcceptanceCompressed(t *testing.T) {
-	for f, packed := range map[string]string{"json": packZstd, "csv": packGzip} {
-		t.Run(f+" "+packed, func(t *testing.T) {
-			conntest.RunSink(t, func(testing.TB) conntest.World { return newPackedWorld(vfs.NewMem(), f, packed) })
+	for f, compression := range map[string]string{"json": compressionZstd, "csv": compressionGzip} {
+		t.Run(f+" "+compression, func(t *testing.T) {
+			conntest.RunSink(t, func(testing.TB) conntest.World { return newCompressedWorld(vfs.NewMem(), f, compression) })
 		})
 	}
 }

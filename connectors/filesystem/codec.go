@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	packNone = "none"
-	packGzip = "gzip"
-	packZstd = "zstd"
+	compressionNone = "none"
+	compressionGzip = "gzip"
+	compressionZstd = "zstd"
 )
 
 // maxWindowBytes bounds what a zstd frame may want to be remembered: that of `zstd --long`.
@@ -28,11 +28,11 @@ type codec struct {
 	open    func(io.Reader) (io.ReadCloser, error)
 }
 
-// codecs are those that Flink unpacks, but for xz.
+// codecs are those that Flink decompresses, but for xz.
 func codecs() []codec {
 	return []codec{
-		{packGzip, []string{".gz", ".gzip"}, func(r io.Reader) (io.ReadCloser, error) { return gzip.NewReader(r) }},
-		{packZstd, []string{".zst"}, openZstd},
+		{compressionGzip, []string{".gz", ".gzip"}, func(r io.Reader) (io.ReadCloser, error) { return gzip.NewReader(r) }},
+		{compressionZstd, []string{".zst"}, openZstd},
 		{"bzip2", []string{".bz2"}, func(r io.Reader) (io.ReadCloser, error) { return io.NopCloser(bzip2.NewReader(r)), nil }},
 		{"deflate", []string{".deflate"}, func(r io.Reader) (io.ReadCloser, error) { return zlib.NewReader(r) }},
 	}
@@ -47,7 +47,7 @@ func openZstd(r io.Reader) (io.ReadCloser, error) {
 	return d.IOReadCloser(), nil
 }
 
-// unreadableEndings are of compressions that nothing here unpacks. Some have no magic
+// unreadableEndings are of compressions that nothing here decompresses. Some have no magic
 // bytes, so that each of their files would be one malformed record.
 func unreadableEndings() []string { return []string{".xz", ".lz4", ".lzo", ".snappy", ".br", ".zip"} }
 
@@ -66,7 +66,7 @@ func codecOf(name string) (c codec, ok bool, err error) {
 	return c, false, nil
 }
 
-// readableEndings lists the endings that are unpacked, for people.
+// readableEndings lists the endings that are decompressed, for people.
 func readableEndings() string {
 	var all []string
 	for _, c := range codecs() {

@@ -23,7 +23,7 @@
 //
 // # Compressed text
 //
-// Text files are unpacked by the ending of their names while they are read, and offsets
+// Text files are decompressed by the ending of their names while they are read, and offsets
 // are those of the text. Its length is not known before; so the split of such a file ends
 // at a bound by its compressed size, and the run of its last row goes up to there. What is
 // written is compressed in pieces, each a member or frame of its own, so that open files

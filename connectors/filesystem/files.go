@@ -22,12 +22,12 @@ type dataFile struct {
 	path string // in at.fs
 	// id is the path that the file's topic is made of: relative to the table where
 	// the table is a directory, else in full.
-	id        string
-	values    []partitionValue // of the partition columns, in order
-	size      int64
-	modMillis int64
-	modNanos  int64
-	packed    bool // compressed text; known with the splits
+	id         string
+	values     []partitionValue // of the partition columns, in order
+	size       int64
+	modMillis  int64
+	modNanos   int64
+	compressed bool // compressed text; known with the splits
 }
 
 func newDataFile(at place, path, id string, info vfs.FileInfo) *dataFile {
@@ -148,15 +148,15 @@ func (s *Source) splits(f *dataFile) ([][2]int64, error) {
 
 // textEnd looks at a text file, which it closes, and gives the end of its split.
 func (s *Source) textEnd(f *dataFile, h vfs.File) (int64, error) {
-	c, packed, err := codecOf(f.path)
+	c, compressed, err := codecOf(f.path)
 	if err != nil {
 		h.Close()
 		return 0, err
 	}
-	if f.packed = packed; packed {
-		in := newPackedInput(h, f.size, c)
+	if f.compressed = compressed; compressed {
+		in := newCompressedInput(h, f.size, c)
 		defer in.close()
-		return unpackedBound(f.size), s.checkHead(in)
+		return textBound(f.size), s.checkHead(in)
 	}
 	in := &plainInput{file: h, size: f.size}
 	defer in.close()

@@ -52,15 +52,15 @@ func TestLaneUnderCrashes(t *testing.T) {
 	}
 	for seed := uint64(1); seed <= uint64(seeds); seed++ {
 		for _, f := range []string{"parquet", "json"} {
-			t.Run(fmt.Sprintf("%s seed=%d", f, seed), func(t *testing.T) { laneUnderCrashes(t, seed, f, packNone) })
+			t.Run(fmt.Sprintf("%s seed=%d", f, seed), func(t *testing.T) { laneUnderCrashes(t, seed, f, compressionNone) })
 		}
-		if packed := []string{packGzip, packZstd}[seed%2]; seed <= 16 {
-			t.Run(fmt.Sprintf("json %s seed=%d", packed, seed), func(t *testing.T) { laneUnderCrashes(t, seed, "json", packed) })
+		if compression := []string{compressionGzip, compressionZstd}[seed%2]; seed <= 16 {
+			t.Run(fmt.Sprintf("json %s seed=%d", compression, seed), func(t *testing.T) { laneUnderCrashes(t, seed, "json", compression) })
 		}
 	}
 }
 
-func laneUnderCrashes(t *testing.T, seed uint64, format, packed string) {
+func laneUnderCrashes(t *testing.T, seed uint64, format, compression string) {
 	r := rand.New(rand.NewPCG(seed, 5))
 	schema := lanetest.Schema("id", "BIGINT", "p", "STRING")
 	topic := lanetest.NewTopic("clicks", schema, 2)
@@ -76,7 +76,7 @@ func laneUnderCrashes(t *testing.T, seed uint64, format, packed string) {
 		}
 	}
 	cols := []connector.Column{{Field: schema.Fields[0]}, {Field: schema.Fields[1]}}
-	with := map[string]string{"path": "/lake/t", "format": format, keyPolicy: "success-file", keyCompression: packed, keyFileSize: fmt.Sprint(100 + r.IntN(500))}
+	with := map[string]string{"path": "/lake/t", "format": format, keyPolicy: "success-file", keyCompression: compression, keyFileSize: fmt.Sprint(100 + r.IntN(500))}
 	world, mem := lanetest.NewWorld(), vfs.NewMem()
 	lives := 0
 	for finished := false; !finished; lives++ {

@@ -12,10 +12,10 @@ import (
 
 // openFile is a bucket's file.
 type openFile struct {
-	spool   *spool
-	parquet *parquetfmt.Writer // nil: text
-	packed  *packedFile        // compressed text
-	rows    int64
+	spool      *spool
+	parquet    *parquetfmt.Writer // nil: text
+	compressed *compressedFile    // nil: it is not compressed
+	rows       int64
 }
 
 // create starts a file; nothing touches the disk before there is something to
@@ -24,8 +24,8 @@ func (w *Writer) create() (*openFile, error) {
 	f := &openFile{spool: newSpool(w.sink, w.sink.fs.Join(w.dir, openPrefix+strconv.FormatUint(w.files, 10)))}
 	w.files++
 	if w.sink.encode != nil {
-		if w.sink.opts.packedEnding() != "" {
-			f.packed = newPackedFile(w.sink, f.spool, w.budget)
+		if w.sink.opts.compressedEnding() != "" {
+			f.compressed = newCompressedFile(w.sink, f.spool, w.budget)
 		}
 		return f, nil
 	}
@@ -77,8 +77,8 @@ func (f *openFile) held() int64 {
 	if f.parquet != nil {
 		n += int64(f.parquet.BufferedBytes())
 	}
-	if f.packed != nil {
-		n += f.packed.held()
+	if f.compressed != nil {
+		n += f.compressed.held()
 	}
 	return n
 }
@@ -87,8 +87,8 @@ func (f *openFile) bytes() int64 {
 	if f.parquet != nil {
 		return f.parquet.EstimatedBytes()
 	}
-	if f.packed != nil {
-		return f.packed.bytes()
+	if f.compressed != nil {
+		return f.compressed.bytes()
 	}
 	return f.spool.total
 }
@@ -113,8 +113,8 @@ func (w *Writer) writeText(f *openFile, b *batch.Batch, sel batch.Sel, n int) er
 			return fmt.Errorf("encoding row: %w", err)
 		}
 		line = append(line, '\n')
-		if f.packed != nil {
-			_, err = f.packed.Write(line[start:])
+		if f.compressed != nil {
+			_, err = f.compressed.Write(line[start:])
 		} else {
 			_, err = f.spool.Write(line[start:])
 		}

@@ -24,14 +24,14 @@ func TestCompressedByDuckDB(t *testing.T) {
 	for i := range rows {
 		text = append(text, []string{fmt.Sprintf("row %d, 数据 \"%x\"", i, i*7919), fmt.Sprint("2024-05-0", 1+i%2)})
 	}
-	for _, x := range []struct{ format, packed, ending, from string }{
-		{"json", packGzip, "json.gz", "read_json(%s, format = 'newline_delimited', hive_partitioning = true)"},
-		{"json", packZstd, "json.zst", "read_json(%s, format = 'newline_delimited', hive_partitioning = true)"},
-		{"csv", packGzip, "csv.gz", "read_csv(%s, header = false, names = ['v'], hive_partitioning = true)"},
-		{"csv", packZstd, "csv.zst", "read_csv(%s, header = false, names = ['v'], hive_partitioning = true)"},
+	for _, x := range []struct{ format, compression, ending, from string }{
+		{"json", compressionGzip, "json.gz", "read_json(%s, format = 'newline_delimited', hive_partitioning = true)"},
+		{"json", compressionZstd, "json.zst", "read_json(%s, format = 'newline_delimited', hive_partitioning = true)"},
+		{"csv", compressionGzip, "csv.gz", "read_csv(%s, header = false, names = ['v'], hive_partitioning = true)"},
+		{"csv", compressionZstd, "csv.zst", "read_csv(%s, header = false, names = ['v'], hive_partitioning = true)"},
 	} {
 		path := filepath.Join(dir, x.ending)
-		table := tableOf(c, cols, []int{1}, map[string]string{"path": path, "format": x.format, keyCompression: x.packed, keyPolicy: "success-file"})
+		table := tableOf(c, cols, []int{1}, map[string]string{"path": path, "format": x.format, keyCompression: x.compression, keyPolicy: "success-file"})
 		publishBatch(t, c, table, textBatch(cols, text...), 1)
 		from := fmt.Sprintf(x.from, oracle.Quote(filepath.Join(path, "dt=*", "*."+x.ending)))
 		got := oracle.Query(t, "SELECT count(*), count(DISTINCT v), min(v), max(v), count(DISTINCT dt) FROM "+from)

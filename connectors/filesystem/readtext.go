@@ -21,16 +21,16 @@ const (
 // textSplit reads a file of lines. Offsets are those of the text, also where the file is
 // compressed.
 type textSplit struct {
-	r      *reader
-	w      *splitWork
-	in     textInput
-	packed *packedInput // in, where the file is compressed
-	pos    int64        // offset of buf[0]
-	buf    []byte
-	used   int   // bytes of buf that records were cut from
-	skip   int   // lines in front of the first record
-	ended  bool  // nothing comes behind buf
-	fault  error // nothing can be read behind buf
+	r          *reader
+	w          *splitWork
+	in         textInput
+	compressed *compressedInput // in, where the file is compressed
+	pos        int64            // offset of buf[0]
+	buf        []byte
+	used       int   // bytes of buf that records were cut from
+	skip       int   // lines in front of the first record
+	ended      bool  // nothing comes behind buf
+	fault      error // nothing can be read behind buf
 }
 
 func (r *reader) openText(ctx context.Context, w *splitWork) (splitReader, error) {
@@ -38,7 +38,7 @@ func (r *reader) openText(ctx context.Context, w *splitWork) (splitReader, error
 	if w.from == 0 {
 		t.skip = r.source.opts.skipLines // a later position is behind them
 	}
-	c, packed, err := codecOf(w.file.path)
+	c, compressed, err := codecOf(w.file.path)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", w.file.shown(), err)
 	}
@@ -46,14 +46,14 @@ func (r *reader) openText(ctx context.Context, w *splitWork) (splitReader, error
 	if err != nil {
 		return nil, err
 	}
-	if !packed {
+	if !compressed {
 		t.in = &plainInput{file: h, at: w.from, size: w.file.size}
 		return t, nil
 	}
-	t.packed = newPackedInput(h, w.file.size, c)
-	t.in = t.packed
+	t.compressed = newCompressedInput(h, w.file.size, c)
+	t.in = t.compressed
 	if !t.ended {
-		err = t.packed.skip(w.from, ctx.Err)
+		err = t.compressed.skip(w.from, ctx.Err)
 	}
 	switch {
 	case errors.Is(err, io.EOF):
@@ -157,8 +157,8 @@ func (t *textSplit) next(b *batch.Batch, maxRows, maxBytes int) error {
 	}
 	end := t.pos + int64(t.used)
 	t.r.bytes += end - start
-	if t.packed != nil {
-		end = t.unpackedTo(end)
+	if t.compressed != nil {
+		end = t.compressedEnd(end)
 	}
 	if end == start {
 		if t.fault != nil {
@@ -175,15 +175,15 @@ func (t *textSplit) next(b *batch.Batch, maxRows, maxBytes int) error {
 	return nil
 }
 
-// unpackedTo gives the end of a run of a compressed file: with the last record the whole
+// compressedEnd gives the end of a run of a compressed file: with the last record the whole
 // split has been read. Until then it is estimated how far that is.
-func (t *textSplit) unpackedTo(end int64) int64 {
+func (t *textSplit) compressedEnd(end int64) int64 {
 	if t.ended && t.used == len(t.buf) {
 		t.pos, t.buf, t.used = t.w.end, nil, 0
 		t.r.bounds[t.w.split.Number] = t.w.end
 		return t.w.end
 	}
-	t.r.bounds[t.w.split.Number] = t.packed.total()
+	t.r.bounds[t.w.split.Number] = t.compressed.total()
 	return end
 }
 

@@ -36,12 +36,12 @@ type Sink struct {
 	encode    format.Encoder     // text formats
 	parquet   parquetfmt.Options // parquet
 
-	mu      sync.Mutex
-	durable map[string]bool   // directories known to be durable with all parents
-	fenced  map[string]uint64 // by lane directory: epochs below were fenced by this sink
-	swept   map[string]uint64 // by lane directory: what epochs below left is gone
-	chunks  [][]byte          // free buffers of file writers
-	packers []*packer         // free compressors
+	mu          sync.Mutex
+	durable     map[string]bool   // directories known to be durable with all parents
+	fenced      map[string]uint64 // by lane directory: epochs below were fenced by this sink
+	swept       map[string]uint64 // by lane directory: what epochs below left is gone
+	chunks      [][]byte          // free buffers of file writers
+	compressors []*compressor     // free compressors
 }
 
 var (
@@ -130,7 +130,7 @@ func (s *Sink) bind(c *Connector) error {
 	if len(s.fields) == 0 {
 		return errors.New("a table needs at least one column that is no partition key")
 	}
-	s.ext = s.opts.format + s.opts.packedEnding()
+	s.ext = s.opts.format + s.opts.compressedEnding()
 	if s.opts.format == formatParquet {
 		var err error
 		if s.parquet, err = parquetfmt.OptionsOf(s.table.Options, c.pools); err != nil {

@@ -12,7 +12,7 @@ import (
 
 // Source reads a table's files. A partition of the SPI is a split: one row
 // group of a Parquet file, offsets being row ordinals in the file, or one text
-// file, offsets being byte offsets of lines in its text, unpacked where the file is
+// file, offsets being byte offsets of lines in its text, decompressed where the file is
 // compressed.
 type Source struct {
 	conn      *Connector
@@ -306,7 +306,7 @@ func (s *Source) Open(ctx context.Context, splits []connector.Split, columns []i
 		b := l.splits[sp.From.Partition.ID]
 		from, end := max(sp.From.Offset, b[0]), min(sp.End, b[1])
 		r.bounds[sp.Number] = end
-		if s.format != nil && l.file.packed && from < end {
+		if s.format != nil && l.file.compressed && from < end {
 			r.bounds[sp.Number] = from + l.file.size // until it is known better
 		}
 		r.todo = append(r.todo, splitWork{split: sp, file: l.file, first: b[0], from: from, end: end})

@@ -129,7 +129,7 @@ func (c *Connector) options() []connector.Option {
 		{Key: keyDefaultName, Type: connector.OptString, Default: "__HIVE_DEFAULT_PARTITION__", Check: checkDefaultName,
 			Doc: "The directory name that stands for NULL and for the empty string in a partition column."},
 		{Key: keyFileSize, Type: connector.OptBytes, Default: "128MB", Doc: "A file is sealed when it has this size."},
-		{Key: keyCompression, Type: connector.OptEnum, Enum: []string{packNone, packGzip, packZstd}, Default: packNone,
+		{Key: keyCompression, Type: connector.OptEnum, Enum: []string{compressionNone, compressionGzip, compressionZstd}, Default: compressionNone,
 			Doc: "How text files are compressed; their names end with `.gz` or `.zst`, and `" + keyFileSize + "` counts compressed bytes. Files of Parquet have `parquet.compression`. Not Flink's."},
 		{Key: keyRollover, Type: connector.OptDuration, Default: "30 min", Doc: "A file is sealed at this age; rows are visible afterwards."},
 		{Key: keyCheckInterval, Type: connector.OptDuration, Default: "1 min",
@@ -192,7 +192,7 @@ func (c *Connector) validate(v connector.Values) error {
 	if v.Bytes(keyFileSize) <= 0 {
 		return &connector.OptionError{Key: keyFileSize, OnValue: true, Message: "files cannot be sealed at 0 bytes"}
 	}
-	if v.Has(keyCompression) && v.String(keyCompression) != packNone && v.String("format") == formatParquet {
+	if v.Has(keyCompression) && v.String(keyCompression) != compressionNone && v.String("format") == formatParquet {
 		return &connector.OptionError{Key: keyCompression, Message: "files of Parquet are compressed page by page, so that a part can be read",
 			Hint: "'parquet.compression' = '" + strings.ToUpper(v.String(keyCompression)) + "'"}
 	}
@@ -234,8 +234,8 @@ type tableOptions struct {
 	compression string // of text files that are written
 }
 
-// packedEnding is what the names of text files that are written end with.
-func (o *tableOptions) packedEnding() string {
+// compressedEnding is what the names of text files that are written end with.
+func (o *tableOptions) compressedEnding() string {
 	for _, c := range codecs() {
 		if c.name == o.compression {
 			return c.endings[0]

@@ -296,8 +296,8 @@ func (w *Writer) seal(ctx context.Context, r connector.SealRequest) (connector.A
 			return none, err
 		}
 	}
-	if f.packed != nil {
-		if err := f.packed.flush(); err != nil {
+	if f.compressed != nil {
+		if err := f.compressed.flush(); err != nil {
 			f.abort()
 			return none, err
 		}

@@ -32,15 +32,15 @@ const (
 	keyHDFSUser    = "hdfs.user"
 	keyStandby     = "hdfs.standby"
 	keyDefaultName = "partition.default-name"
-	// keyTextPack is of text files, which are not written here.
-	keyTextPack   = "sink.compression"
-	keyRetention  = "sink.versions.retention"
-	keyLate       = "sink.late-data"
-	keyLateTable  = "sink.late-data.table-name"
-	keyLatePath   = "sink.late-data.path"
-	keyMerge      = "auto-compaction"
-	keyMergeBytes = "compaction.file-size"
-	keyFileSize   = "sink.rolling-policy.file-size"
+	// keyTextCompression is of text files, which are not written here.
+	keyTextCompression = "sink.compression"
+	keyRetention       = "sink.versions.retention"
+	keyLate            = "sink.late-data"
+	keyLateTable       = "sink.late-data.table-name"
+	keyLatePath        = "sink.late-data.path"
+	keyMerge           = "auto-compaction"
+	keyMergeBytes      = "compaction.file-size"
+	keyFileSize        = "sink.rolling-policy.file-size"
 )
 
 // What may be changed in a table whose columns do not match.
@@ -153,7 +153,7 @@ func options(files []connector.Option) []connector.Option {
 		{Key: keyTimeout, Type: connector.OptDuration, Default: "60 s", Doc: "How long one call may take."},
 		{Key: keySASL, Type: connector.OptBool, Default: "false", Check: notYet("a metastore with Kerberos"), Doc: "Not yet."},
 	}
-	mine := map[string]bool{keyDefaultName: true, keyTextPack: true}
+	mine := map[string]bool{keyDefaultName: true, keyTextCompression: true}
 	for _, o := range own {
 		mine[o.Key] = true
 	}

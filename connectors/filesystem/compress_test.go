@@ -170,14 +170,14 @@ func TestDamagedFile(t *testing.T) {
 		fmt.Fprintf(&text, "{\"id\":%d}\n", i)
 	}
 	whole := text.String()
-	for name, packed := range map[string]string{
+	for name, compressed := range map[string]string{
 		"a.json.gz":  gzipped(t, whole[:len(whole)/2], whole[len(whole)/2:]),
 		"a.json.zst": zstded(t, whole[:len(whole)/2]) + zstded(t, whole[len(whole)/2:]),
 	} {
-		half := len(packed) / 2
+		half := len(compressed) / 2
 		for what, bytes := range map[string]string{
-			"cut in the head": packed[:5], "cut": packed[:half+half/2], "cut before its last byte": packed[:len(packed)-1],
-			"no compressed file": whole[:2000], "checksum": packed[:len(packed)-1] + string(packed[len(packed)-1]^1),
+			"cut in the head": compressed[:5], "cut": compressed[:half+half/2], "cut before its last byte": compressed[:len(compressed)-1],
+			"no compressed file": whole[:2000], "checksum": compressed[:len(compressed)-1] + string(compressed[len(compressed)-1]^1),
 		} {
 			t.Run(name+" "+what, func(t *testing.T) {
 				mem := vfs.NewMem()
@@ -268,7 +268,7 @@ func TestCompressedBomb(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := newPackedInput(f, int64(out.Len()), codecs()[1])
+	in := newCompressedInput(f, int64(out.Len()), codecs()[1])
 	defer in.close()
 	in.limit = 100 << 20
 	if err := in.skip(1<<20, func() error { return context.Canceled }); !errors.Is(err, context.Canceled) {
@@ -282,7 +282,7 @@ func TestCompressedBomb(t *testing.T) {
 // TestWrittenCompressed: text is written in the form its name ends with, as the standard
 // library reads it, and a file's size counts compressed bytes.
 func TestWrittenCompressed(t *testing.T) {
-	for _, with := range []string{packGzip, packZstd} {
+	for _, with := range []string{compressionGzip, compressionZstd} {
 		t.Run(with, func(t *testing.T) {
 			mem := vfs.NewMem()
 			c := newConnector(mem)
@@ -295,7 +295,7 @@ func TestWrittenCompressed(t *testing.T) {
 				want.WriteString(rows[i][0] + "\n")
 			}
 			as := publishBatch(t, c, table, textBatch(cols, rows...), 1)
-			if len(as) != 1 || !strings.HasSuffix(as[0].Location, ".csv"+map[string]string{packGzip: ".gz", packZstd: ".zst"}[with]) {
+			if len(as) != 1 || !strings.HasSuffix(as[0].Location, ".csv"+map[string]string{compressionGzip: ".gz", compressionZstd: ".zst"}[with]) {
 				t.Fatalf("artefacts %+v", as)
 			}
 			b, err := vfs.ReadFile(mem, as[0].Location)
@@ -303,7 +303,7 @@ func TestWrittenCompressed(t *testing.T) {
 				t.Fatalf("%d bytes of %d, artefact %d: %v", len(b), want.Len(), as[0].Bytes, err)
 			}
 			var in io.Reader
-			if with == packGzip {
+			if with == compressionGzip {
 				in, err = gzip.NewReader(bytes.NewReader(b))
 			} else {
 				in, err = zstd.NewReader(bytes.NewReader(b))
@@ -330,7 +330,7 @@ func TestCompressedSize(t *testing.T) {
 	c := newConnector(vfs.NewMem())
 	cols := []connector.Column{column("v", types.NewString())}
 	ctx := context.Background()
-	s, err := c.OpenSink(ctx, tableOf(c, cols, nil, map[string]string{"path": "/t", "format": "csv", keyCompression: packGzip}), conntest.OwnerOf(1, 1))
+	s, err := c.OpenSink(ctx, tableOf(c, cols, nil, map[string]string{"path": "/t", "format": "csv", keyCompression: compressionGzip}), conntest.OwnerOf(1, 1))
 	if err != nil {
 		t.Fatal(err)
 	}

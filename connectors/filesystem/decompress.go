@@ -8,11 +8,11 @@ import (
 	"github.com/millrace/millrace/storage/vfs"
 )
 
-// unpackedBound is the end of the split of a compressed file of size bytes. How long its
-// text is cannot be known before it is unpacked, and the end of a split has to be known
+// textBound is the end of the split of a compressed file of size bytes. How long its
+// text is cannot be known before it is decompressed, and the end of a split has to be known
 // before; so it is more than any text gives, and the last row's run goes up to it. It is
 // small enough for the ends of a million files to be added up.
-func unpackedBound(size int64) int64 { return size<<16 + maxRecordBytes }
+func textBound(size int64) int64 { return size<<16 + maxRecordBytes }
 
 // textInput is the text of a file from a position on.
 type textInput interface {
@@ -46,24 +46,24 @@ func (p *plainInput) Read(b []byte) (int, error) {
 
 func (p *plainInput) close() { p.file.Close() }
 
-// errDamaged: the compressed bytes cannot be unpacked, or there are more to come.
+// errDamaged: the compressed bytes cannot be decompressed, or there are more to come.
 var errDamaged = errors.New("it is torn or damaged")
 
-// packedInput unpacks a file.
-type packedInput struct {
+// compressedInput decompresses a file.
+type compressedInput struct {
 	file  vfs.File
 	codec codec
-	in    packedBytes
+	in    compressedBytes
 	out   io.ReadCloser // nil: not begun
-	// unpacked is how much text was given, limit how much there may be.
-	unpacked, limit int64
+	// decompressed is how much text was given, limit how much there may be.
+	decompressed, limit int64
 }
 
-func newPackedInput(file vfs.File, size int64, c codec) *packedInput {
-	return &packedInput{file: file, codec: c, in: packedBytes{file: file, size: size}, limit: unpackedBound(size)}
+func newCompressedInput(file vfs.File, size int64, c codec) *compressedInput {
+	return &compressedInput{file: file, codec: c, in: compressedBytes{file: file, size: size}, limit: textBound(size)}
 }
 
-func (p *packedInput) Read(b []byte) (n int, err error) {
+func (p *compressedInput) Read(b []byte) (n int, err error) {
 	if p.out == nil {
 		out, err := p.codec.open(&p.in)
 		if err != nil {
@@ -76,18 +76,18 @@ func (p *packedInput) Read(b []byte) (n int, err error) {
 		k, err = p.out.Read(b[n:])
 		n += k
 	}
-	p.unpacked += int64(n)
+	p.decompressed += int64(n)
 	switch {
-	case p.unpacked >= p.limit:
-		return n, p.fault(fmt.Errorf("%d bytes are unpacked of %d, which is no text", p.unpacked, p.in.size))
+	case p.decompressed >= p.limit:
+		return n, p.fault(fmt.Errorf("%d bytes are unpacked of %d, which is no text", p.decompressed, p.in.size))
 	case err != nil && err != io.EOF:
 		return n, p.fault(err)
 	}
 	return n, err
 }
 
-// fault tells bytes that cannot be unpacked from those that could not be read.
-func (p *packedInput) fault(err error) error {
+// fault tells bytes that cannot be decompressed from those that could not be read.
+func (p *compressedInput) fault(err error) error {
 	if p.in.err != nil {
 		return p.in.err
 	}
@@ -99,7 +99,7 @@ func (p *packedInput) fault(err error) error {
 }
 
 // skip passes over text.
-func (p *packedInput) skip(bytes int64, stop func() error) error {
+func (p *compressedInput) skip(bytes int64, stop func() error) error {
 	scratch := make([]byte, readBytes)
 	for bytes > 0 {
 		if err := stop(); err != nil {
@@ -114,25 +114,25 @@ func (p *packedInput) skip(bytes int64, stop func() error) error {
 	return nil
 }
 
-// total estimates how long the text is by what was unpacked of it.
-func (p *packedInput) total() int64 {
+// total estimates how long the text is by what was decompressed of it.
+func (p *compressedInput) total() int64 {
 	taken := p.in.taken()
 	if taken == 0 {
 		return p.in.size
 	}
-	return p.unpacked + int64(float64(p.unpacked)/float64(taken)*float64(p.in.size-taken))
+	return p.decompressed + int64(float64(p.decompressed)/float64(taken)*float64(p.in.size-taken))
 }
 
-func (p *packedInput) close() {
+func (p *compressedInput) close() {
 	if p.out != nil {
 		p.out.Close()
 	}
 	p.file.Close()
 }
 
-// packedBytes are the bytes of a file in order. It is an io.ByteReader, so that what
-// unpacks takes no more than it needs and taken says where it stands.
-type packedBytes struct {
+// compressedBytes are the bytes of a file in order. It is an io.ByteReader, so that what
+// decompresses takes no more than it needs and taken says where it stands.
+type compressedBytes struct {
 	file vfs.File
 	size int64
 	at   int64 // behind buf
@@ -141,9 +141,9 @@ type packedBytes struct {
 	err  error // of the file, not of its end
 }
 
-func (p *packedBytes) taken() int64 { return p.at - int64(len(p.buf)-p.used) }
+func (p *compressedBytes) taken() int64 { return p.at - int64(len(p.buf)-p.used) }
 
-func (p *packedBytes) fill() error {
+func (p *compressedBytes) fill() error {
 	if p.err != nil {
 		return p.err
 	}
@@ -168,7 +168,7 @@ func (p *packedBytes) fill() error {
 	return nil
 }
 
-func (p *packedBytes) Read(b []byte) (int, error) {
+func (p *compressedBytes) Read(b []byte) (int, error) {
 	if p.used == len(p.buf) {
 		if err := p.fill(); err != nil {
 			return 0, err
@@ -179,7 +179,7 @@ func (p *packedBytes) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-func (p *packedBytes) ReadByte() (byte, error) {
+func (p *compressedBytes) ReadByte() (byte, error) {
 	if p.used == len(p.buf) {
 		if err := p.fill(); err != nil {
 			return 0, err
