@@ -13,7 +13,7 @@ import (
 var _ Spilling = (*FirstRow)(nil)
 
 // SpillTo implements Spilling.
-func (f *FirstRow) SpillTo(s *spill.Store, budget int64) { f.disk.spillTo(s, budget) }
+func (f *FirstRow) SpillTo(s *spill.Store, budget int64) { f.disk.SpillTo(s, budget) }
 
 // Spill implements Spilling.
 func (f *FirstRow) Spill() error { return f.disk.evict() }
@@ -26,7 +26,7 @@ func (f *FirstRow) Spilled() bool { return f.disk.spilled() }
 func (f *FirstRow) SaveTo(p *state.Payload) error {
 	waiting, _ := f.kept()
 	n := 0
-	w := f.disk.parts(p, func(more bool) []byte {
+	w := f.disk.parts(p, func(_ int, more bool) []byte {
 		some := waiting[:min(n, len(waiting))]
 		waiting = waiting[len(some):]
 		return appendFollow(f.ages.save(f.save(batch.Sel{}, some), nil), more)

@@ -38,11 +38,10 @@ type grouped interface {
 // what a group is; else what the newest run says that has its key. A group that rows
 // come for is fetched first, so that its run has an old copy of it then.
 type groupDisk struct {
-	of     grouped
-	types  []types.Type // of keys
-	store  *spill.Store
-	budget int64
-	runs   []groupRun // the oldest first
+	spillPlace
+	of    grouped
+	types []types.Type // of keys
+	runs  []groupRun   // the oldest first
 	// gone are keys that have no group any more, though a run may have one; nil: none.
 	gone *state.Keys
 	// keepsGone: there are, or will be, older runs.
@@ -54,7 +53,6 @@ type groupDisk struct {
 	// need are keys that are looked for, found those of them that some run knows.
 	need  *state.Keys
 	found batch.Bitmap
-	buf   []byte
 }
 
 func newGroupDisk(of grouped, keys []types.Type) groupDisk { return groupDisk{of: of, types: keys} }
@@ -71,8 +69,6 @@ const (
 	fetchKeys  = 32
 	fetchBytes = 4 << 10
 )
-
-func (d *groupDisk) spillTo(s *spill.Store, budget int64) { d.store, d.budget = s, budget }
 
 func (d *groupDisk) spilled() bool { return len(d.runs) > 0 }
 
@@ -163,7 +159,7 @@ func (d *groupDisk) fetchGroups(cols []*batch.Vec, hashes []uint64, sel batch.Se
 		return nil
 	}
 	err := d.fetch(d.of.groupKeys(), d.types, cols, hashes, sel, func(r *groupRun, block int, is wanted) error {
-		return d.read(d.of, r, block, is)
+		return d.load(d.of, r, block, is)
 	})
 	if err != nil {
 		return err
@@ -172,39 +168,48 @@ func (d *groupDisk) fetchGroups(cols []*batch.Vec, hashes []uint64, sel batch.Se
 	return nil
 }
 
-// read loads what is wanted of a block into an operator.
-func (d *groupDisk) read(into grouped, r *groupRun, block int, is wanted) error {
-	buf, err := r.Read(block, d.buf)
+// load loads what is wanted of a block into an operator.
+func (d *groupDisk) load(into grouped, r *groupRun, block int, is wanted) error {
+	in, err := d.read(r.Run, block)
 	if err != nil {
 		return err
 	}
-	d.buf = buf
-	return into.loadPart(state.NewReader(buf), is, r.now)
+	return into.loadPart(in, is, r.now)
 }
 
-// evict moves groups to disk: those that no rows have come for, if they are the half
-// of all, else all.
+// cold are those of all slots, which take so many bytes, that no rows have come for since
+// groups were moved to disk, if they are the half and the others fit in half of the
+// budget; else all.
+func (d *groupDisk) cold(all []int32, bytes int64) []int32 {
+	cold := slices.DeleteFunc(slices.Clone(all), func(slot int32) bool {
+		return int(slot) < 8*len(d.hot) && d.hot.Get(int(slot))
+	})
+	if 2*len(cold) < len(all) || 2*bytes*int64(len(all)-len(cold)) > d.budget*int64(len(all)) {
+		return all
+	}
+	return cold
+}
+
+// evict moves groups to disk.
 func (d *groupDisk) evict() error {
 	if d.store == nil {
 		return nil
 	}
 	all := d.of.groupSlots()
-	cold := slices.DeleteFunc(slices.Clone(all), func(slot int32) bool {
-		return int(slot) < 8*len(d.hot) && d.hot.Get(int(slot))
-	})
-	if 2*len(cold) < len(all) || 2*d.of.Bytes()*int64(len(all)-len(cold)) > d.budget*int64(len(all)) {
-		cold = all
-	}
+	cold := d.cold(all, d.of.Bytes())
 	gone := d.vanished()
 	if len(cold)+len(gone) == 0 {
 		return nil
 	}
-	if err := d.writeRun(cold, gone); err != nil {
+	err := d.newest(len(cold)+len(gone), d.of.groupAges().now, func(w *spill.Writer) error {
+		return d.writeBlocks(w, cold, gone, d.perBlock())
+	})
+	if err != nil {
 		return err
 	}
 	d.of.leave(cold)
 	d.gone, d.hot = nil, nil
-	return d.merge(d.store, d.budget, d.of.groupAges().now, d.mergeRange)
+	return d.merge(d.of.groupAges().now, d.mergeRange)
 }
 
 // vanished are the keys that have no group, but may have one on disk: slots of gone, by
@@ -251,11 +256,6 @@ func (d *groupDisk) loadGone(r *state.Reader, is wanted) error {
 		}
 	}
 	return r.Err()
-}
-
-// parts begins a saved state. head begins a part; more: there is another one.
-func (d *groupDisk) parts(p *state.Payload, head func(more bool) []byte) *parted {
-	return &parted{to: p, limit: partBytes(d.store, d.budget), head: func(_ int, more bool) []byte { return head(more) }}
 }
 
 // saveTo appends the runs, each block behind how long ago it was written, and then what
@@ -322,8 +322,8 @@ func (d *groupDisk) loadParts(r *state.Reader, groups state.Range, more bool) er
 
 // evictOver moves groups to disk where they take more than the budget.
 func (d *groupDisk) evictOver() error {
-	if d.store == nil || d.of.Bytes() <= d.budget {
-		return nil
+	if d.over(d.of.Bytes()) {
+		return d.evict()
 	}
-	return d.evict()
+	return nil
 }

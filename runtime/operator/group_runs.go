@@ -11,21 +11,17 @@ import (
 // mergeRuns is from how many runs of about the same length on they become one.
 const mergeRuns = 4
 
-// writeRun writes groups, and keys that have none, as the newest run.
-func (d *groupDisk) writeRun(slots, gone []int32) error {
-	w, err := d.store.NewWriter()
+// newest writes so many keys with f, and takes them as the newest run. now is the time.
+func (d *groupDisk) newest(keys int, now int64, f func(w *spill.Writer) error) error {
+	var run *spill.Run
+	err := d.write(func(w *spill.Writer) error {
+		run = w.Begin(keys)
+		return f(w)
+	})
 	if err != nil {
 		return err
 	}
-	run := w.Begin(len(slots) + len(gone))
-	if err := d.writeBlocks(w, slots, gone, d.perBlock()); err != nil {
-		w.Abort()
-		return err
-	}
-	if err := w.Finish(); err != nil {
-		return err
-	}
-	d.runs = append(d.runs, groupRun{run, d.of.groupAges().now})
+	d.runs = append(d.runs, groupRun{run, now})
 	d.keepsGone = true
 	return nil
 }
@@ -98,7 +94,7 @@ func (d *groupDisk) alike() int {
 
 // merge makes the runs that are alike one: write writes what they say of a range of
 // hashes, older says that there are runs before them. now is the time.
-func (d *groupDisk) merge(s *spill.Store, budget, now int64, write func(w *spill.Writer, runs []groupRun, x spill.Range, older bool) error) error {
+func (d *groupDisk) merge(now int64, write func(w *spill.Writer, runs []groupRun, x spill.Range, older bool) error) error {
 	from := d.alike()
 	if from < 0 {
 		return nil
@@ -108,18 +104,17 @@ func (d *groupDisk) merge(s *spill.Store, budget, now int64, write func(w *spill
 	for i, r := range old {
 		runs[i], keys = r.Run, keys+r.Keys()
 	}
-	w, err := s.NewWriter()
-	if err != nil {
-		return err
-	}
-	run := w.Begin(keys)
-	for _, x := range spill.Ranges(runs, rangeBytes(budget)) {
-		if err := write(w, old, x, from > 0); err != nil {
-			w.Abort()
-			return err
+	var run *spill.Run
+	err := d.write(func(w *spill.Writer) error {
+		run = w.Begin(keys)
+		for _, x := range spill.Ranges(runs, d.rangeBytes()) {
+			if err := write(w, old, x, from > 0); err != nil {
+				return err
+			}
 		}
-	}
-	if err := w.Finish(); err != nil {
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	for _, r := range runs {
@@ -146,7 +141,7 @@ func (d *groupDisk) mergeRange(w *spill.Writer, runs []groupRun, x spill.Range, 
 	for k := range runs {
 		from, to := runs[k].Between(x)
 		for block := from; block < to; block++ {
-			if err := d.read(part, &runs[k], block, is); err != nil {
+			if err := d.load(part, &runs[k], block, is); err != nil {
 				return err
 			}
 		}

@@ -35,7 +35,7 @@ func (g *GroupAggregate) SpillTo(s *spill.Store, budget int64) {
 	// The one group of an aggregate without keys stays.
 	if len(g.op.Keys) > 0 {
 		g.spiller.SpillTo(s, budget)
-		g.disk.spillTo(s, budget)
+		g.disk.SpillTo(s, budget)
 	}
 }
 
@@ -75,17 +75,16 @@ func (g *GroupAggregate) SaveTo(p *state.Payload) error {
 	if g.merges() {
 		form = groupMerged
 	}
-	head := func(more bool) []byte {
+	w := g.disk.parts(p, func(_ int, more bool) []byte {
 		if more {
 			return g.saveHead(form | groupMore)
 		}
 		return g.saveHead(form)
-	}
+	})
 	if !g.merges() {
-		g.disk.saveTo(g.disk.parts(p, head))
+		g.disk.saveTo(w)
 		return nil
 	}
-	w := g.disk.parts(p, head)
 	g.table.saveParts(w, nil)
 	w.finish()
 	return nil

@@ -54,12 +54,14 @@ func (j *Join) Advance(ctx *expr.Context, time int64, out *Results) error {
 }
 
 // Save implements Keyed.
-func (j *Join) Save() []byte {
-	dst := []byte{0}
+func (j *Join) Save() []byte { return j.table.save(j.head()) }
+
+// head begins a saved state: 1: the rows are given.
+func (j *Join) head() []byte {
 	if j.done {
-		dst[0] = 1
+		return []byte{1}
 	}
-	return j.table.save(dst)
+	return []byte{0}
 }
 
 // Load implements Keyed.
@@ -92,12 +94,8 @@ func (j *Join) Spilled() bool { return j.table.spilled() }
 
 // SaveTo implements Spilling: as Save, with several tables.
 func (j *Join) SaveTo(p *state.Payload) error {
-	head := []byte{0}
-	if j.done {
-		head[0] = 1
-	}
-	w := parted{to: p, limit: partBytes(j.plan.disk.store, j.plan.disk.budget), head: func(int, bool) []byte { return head }}
-	j.table.saveParts(&w, nil)
+	w := j.plan.disk.parts(p, func(int, bool) []byte { return j.head() })
+	j.table.saveParts(w, nil)
 	w.finish()
 	return nil
 }

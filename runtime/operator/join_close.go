@@ -45,10 +45,8 @@ func (t *joinTable) spillAll() error {
 
 // release lets go of what is on disk.
 func (t *joinTable) release() {
-	for _, runs := range [...][]*spill.Run{t.runs[0], t.runs[1], t.loose} {
-		for _, r := range runs {
-			r.Release()
-		}
+	for _, r := range t.allRuns() {
+		r.Release()
 	}
 	t.runs, t.loose = [2][]*spill.Run{}, nil
 }

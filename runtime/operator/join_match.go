@@ -102,12 +102,6 @@ func (m *matching) giveRight() error {
 	return m.emitPadded(1, m.pass)
 }
 
-// keysDecide reports a join that needs to know no more than whether a key is
-// there.
-func (m *matching) keysDecide() bool {
-	return m.op.Condition == nil && (m.op.Kind == graph.SemiJoin || m.op.Kind == graph.AntiJoin || m.op.Kind == graph.MarkJoin)
-}
-
 func (m *matching) byKeys() {
 	for i, slot := range m.leftSlot {
 		switch {

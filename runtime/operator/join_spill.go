@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/runtime/batch"
-	"github.com/millrace/millrace/runtime/state"
 	"github.com/millrace/millrace/runtime/state/spill"
 )
 
@@ -28,18 +27,16 @@ func (p *joinPlan) spillTables(tables []*joinTable) error {
 	if len(move) == 0 {
 		return nil
 	}
-	w, err := p.disk.store.NewWriter()
-	if err != nil {
-		return err
-	}
 	parts := make([]joinTable, len(move))
-	for k, i := range move {
-		if err := tables[i].write(w, &parts[k]); err != nil {
-			w.Abort()
-			return err
+	err := p.disk.write(func(w *spill.Writer) error {
+		for k, i := range move {
+			if err := tables[i].write(w, &parts[k]); err != nil {
+				return err
+			}
 		}
-	}
-	if err := w.Finish(); err != nil {
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	for k, i := range move {
@@ -61,6 +58,9 @@ func (t *joinTable) empty() bool { return t.rowCount() == 0 && !t.spilled() }
 
 // spilled reports rows on disk.
 func (t *joinTable) spilled() bool { return len(t.runs[0])+len(t.runs[1])+len(t.loose) > 0 }
+
+// allRuns are the runs with rows of either side.
+func (t *joinTable) allRuns() []*spill.Run { return slices.Concat(t.runs[0], t.runs[1], t.loose) }
 
 // clear forgets the rows in memory. What is known of groups stays.
 func (t *joinTable) clear() {
@@ -175,12 +175,10 @@ func (t *joinTable) part() *joinTable {
 
 // read adds the rows of a block whose key is of a range; nil: all of them.
 func (t *joinTable) read(r *spill.Run, block int, x *spill.Range) error {
-	buf, err := r.Read(block, t.disk.buf)
+	in, err := t.disk.read(r, block)
 	if err != nil {
 		return err
 	}
-	t.disk.buf = buf
-	in := state.NewReader(buf)
 	for side := range t.side {
 		b, err := readRows(in, t.in[side])
 		if err != nil {
@@ -212,9 +210,7 @@ func (t *joinTable) saveParts(p *parted, head []byte) {
 			p.bytes(t.side[1].saveSel(t.side[0].saveSel(slices.Clone(head), sel[0]), sel[1]))
 		}
 	}
-	for _, runs := range [...][]*spill.Run{t.runs[0], t.runs[1], t.loose} {
-		for _, r := range runs {
-			p.run(r, head)
-		}
+	for _, r := range t.allRuns() {
+		p.run(r, head)
 	}
 }

@@ -49,6 +49,12 @@ func newJoinPlan(op *graph.Join, left, right, out *batch.Schema) (*joinPlan, err
 	return p, nil
 }
 
+// keysDecide reports a join that needs to know no more than whether a key is
+// there.
+func (p *joinPlan) keysDecide() bool {
+	return p.op.Condition == nil && (p.op.Kind == graph.SemiJoin || p.op.Kind == graph.AntiJoin || p.op.Kind == graph.MarkJoin)
+}
+
 // joinTable is the rows of both sides that may meet, by key: all rows of a join
 // over bounded input, or those of one window.
 type joinTable struct {
@@ -101,10 +107,8 @@ func (t *joinTable) bytes() int64 {
 	if t.groups != nil {
 		n += t.groups.Bytes() + int64(cap(t.groupRows)+cap(t.groupNull))
 	}
-	for _, runs := range [...][]*spill.Run{t.runs[0], t.runs[1], t.loose} {
-		for _, r := range runs {
-			n += r.Memory()
-		}
+	for _, r := range t.allRuns() {
+		n += r.Memory()
 	}
 	return n
 }
@@ -163,7 +167,7 @@ func (t *joinTable) add(side int, b *batch.Batch, sel batch.Sel, dead func(*batc
 // addRight chains the rows of t.keep to their keys. Where no condition looks at
 // them and no column of theirs is given, one row a key is enough.
 func (t *joinTable) addRight(b *batch.Batch) {
-	keysOnly := t.op.Condition == nil && (t.op.Kind == graph.SemiJoin || t.op.Kind == graph.AntiJoin || t.op.Kind == graph.MarkJoin)
+	keysOnly := t.keysDecide()
 	if keysOnly {
 		n := 0
 		for _, row := range t.keep {
@@ -283,18 +287,23 @@ func (p *joinPlan) loadRows(r *state.Reader, groups state.Range, add func(side i
 		if err != nil {
 			return err
 		}
-		keys := colsAt(b, p.op.ExchangeKeys(side), nil)
-		sel := batch.Sel{}
-		for row := range b.Len {
-			hash := uint64(0)
-			if len(keys) > 0 {
-				hash, p.buf = batch.HashKey(p.buf, keys, row)
-			}
-			if groups.Has(hash) {
-				sel = append(sel, int32(row))
-			}
-		}
-		add(side, b, sel)
+		add(side, b, p.own(side, b, groups))
 	}
 	return nil
+}
+
+// own are the rows of a side that are of the key groups.
+func (p *joinPlan) own(side int, b *batch.Batch, groups state.Range) batch.Sel {
+	keys := colsAt(b, p.op.ExchangeKeys(side), nil)
+	sel := batch.Sel{}
+	for row := range b.Len {
+		hash := uint64(0)
+		if len(keys) > 0 {
+			hash, p.buf = batch.HashKey(p.buf, keys, row)
+		}
+		if groups.Has(hash) {
+			sel = append(sel, int32(row))
+		}
+	}
+	return sel
 }

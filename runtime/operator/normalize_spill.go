@@ -9,7 +9,7 @@ import (
 var _ Spilling = (*Normalize)(nil)
 
 // SpillTo implements Spilling.
-func (n *Normalize) SpillTo(s *spill.Store, budget int64) { n.disk.spillTo(s, budget) }
+func (n *Normalize) SpillTo(s *spill.Store, budget int64) { n.disk.SpillTo(s, budget) }
 
 // Spill implements Spilling.
 func (n *Normalize) Spill() error { return n.disk.evict() }
@@ -19,7 +19,9 @@ func (n *Normalize) Spilled() bool { return n.disk.spilled() }
 
 // SaveTo implements Spilling: in each part no rows, then pieces up to the end.
 func (n *Normalize) SaveTo(p *state.Payload) error {
-	n.disk.saveTo(n.disk.parts(p, func(more bool) []byte { return appendFollow(n.ages.save(n.rows.save(nil, batch.Sel{}), nil), more) }))
+	n.disk.saveTo(n.disk.parts(p, func(_ int, more bool) []byte {
+		return appendFollow(n.ages.save(n.rows.save(nil, batch.Sel{}), nil), more)
+	}))
 	return nil
 }
 

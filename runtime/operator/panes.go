@@ -226,9 +226,9 @@ func (p *panes) spilled() bool {
 // saveTo is save in parts: a window is there once for each piece of its table.
 func (p *panes) saveTo(to *state.Payload, dst []byte) {
 	dst = binary.AppendVarint(dst, p.fired)
-	w := parted{to: to, limit: partBytes(p.spiller.store, p.spiller.budget), head: func(n int, _ bool) []byte { return binary.AppendUvarint(slices.Clip(dst), uint64(n)) }}
+	w := p.spiller.parts(to, func(n int, _ bool) []byte { return binary.AppendUvarint(slices.Clip(dst), uint64(n)) })
 	for _, x := range p.open {
-		x.saveParts(&w, x.Span.append(nil))
+		x.saveParts(w, x.Span.append(nil))
 	}
 	w.finish()
 }

@@ -31,7 +31,7 @@ type Rank struct {
 	cols    []*batch.Vec
 	slots   []int32
 	result  batch.Batch
-	disk    rankDisk
+	disk    spillPlace
 }
 
 type rankPane struct {
@@ -222,7 +222,7 @@ func (r *Rank) Load(payload []byte, groups state.Range) error {
 			return err
 		}
 		r.findKeys(p)
-		if r.disk.store != nil && r.Bytes() > r.disk.budget {
+		if r.disk.over(r.Bytes()) {
 			if err := r.Spill(); err != nil {
 				return err
 			}

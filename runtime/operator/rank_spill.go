@@ -9,23 +9,16 @@ import (
 	"github.com/millrace/millrace/runtime/state/spill"
 )
 
-// rankDisk is where the rows of a Rank go that memory has no room for. Each run has
-// the first rows of keys of a part of a window's input, in order of hashes; they are
-// merged when the window is over.
-type rankDisk struct {
-	store  *spill.Store
-	budget int64
-	buf    []byte
-}
+// Each run of a Rank has the first rows of keys of a part of a window's input, in order
+// of hashes; they are merged when the window is over.
+var _ Spilling = (*Rank)(nil)
 
 // leastPane is the part of the budget that the rows of a window must take to be worth a
 // run.
 const leastPane = 64
 
-var _ Spilling = (*Rank)(nil)
-
 // SpillTo implements Spilling.
-func (r *Rank) SpillTo(s *spill.Store, budget int64) { r.disk.store, r.disk.budget = s, budget }
+func (r *Rank) SpillTo(s *spill.Store, budget int64) { r.disk.SpillTo(s, budget) }
 
 // Spilled implements Spilling.
 func (r *Rank) Spilled() bool {
@@ -53,19 +46,17 @@ func (r *Rank) move(panes []*rankPane) error {
 	if len(panes) == 0 {
 		return nil
 	}
-	w, err := r.disk.store.NewWriter()
-	if err != nil {
-		return err
-	}
 	runs := make([]*spill.Run, len(panes))
-	for i, p := range panes {
-		runs[i] = w.Begin(0)
-		if err := r.writePane(w, p); err != nil {
-			w.Abort()
-			return err
+	err := r.disk.write(func(w *spill.Writer) error {
+		for i, p := range panes {
+			runs[i] = w.Begin(0)
+			if err := r.writePane(w, p); err != nil {
+				return err
+			}
 		}
-	}
-	if err := w.Finish(); err != nil {
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	for i, p := range panes {
@@ -122,7 +113,7 @@ func (r *Rank) each(p *rankPane, f func(*rankPane) error) error {
 			return err
 		}
 	}
-	for _, x := range spill.Ranges(p.runs, rangeBytes(r.disk.budget)) {
+	for _, x := range spill.Ranges(p.runs, r.disk.rangeBytes()) {
 		part := r.newPane(p.Span)
 		for _, run := range p.runs {
 			from, to := run.Between(x)
@@ -145,11 +136,11 @@ func (r *Rank) each(p *rankPane, f func(*rankPane) error) error {
 
 // read adds the rows of a block that are of a range.
 func (r *Rank) read(p *rankPane, run *spill.Run, block int, x spill.Range) error {
-	var err error
-	if r.disk.buf, err = run.Read(block, r.disk.buf); err != nil {
+	in, err := r.disk.read(run, block)
+	if err != nil {
 		return err
 	}
-	saved, err := readKept(state.NewReader(r.disk.buf), r.in)
+	saved, err := readKept(in, r.in)
 	if err != nil {
 		return err
 	}
@@ -171,9 +162,9 @@ func (r *Rank) findKeys(p *rankPane) {
 
 // SaveTo implements Spilling: as Save, with windows in pieces.
 func (r *Rank) SaveTo(p *state.Payload) error {
-	w := parted{to: p, limit: partBytes(r.disk.store, r.disk.budget), head: func(n int, _ bool) []byte {
+	w := r.disk.parts(p, func(n int, _ bool) []byte {
 		return binary.AppendUvarint(binary.AppendVarint(nil, r.fired), uint64(n))
-	}}
+	})
 	for _, x := range r.open {
 		head := x.Span.append(nil)
 		var sel batch.Sel

@@ -273,9 +273,9 @@ func (a *SliceAggregate) Spilled() bool {
 // SaveTo implements Spilling: a slice is there once for each piece of its table.
 func (a *SliceAggregate) SaveTo(p *state.Payload) error {
 	dst := binary.AppendVarint(appendTexts(nil, a.aggs.texts()), a.fired)
-	w := parted{to: p, limit: partBytes(a.spiller.store, a.spiller.budget), head: func(n int, _ bool) []byte { return binary.AppendUvarint(slices.Clip(dst), uint64(n)) }}
+	w := a.spiller.parts(p, func(n int, _ bool) []byte { return binary.AppendUvarint(slices.Clip(dst), uint64(n)) })
 	for _, s := range a.open {
-		s.saveParts(&w, s.appendHead(nil))
+		s.saveParts(w, s.appendHead(nil))
 	}
 	w.finish()
 	return nil

@@ -206,7 +206,7 @@ func (s *Sort) Load(payload []byte, _ state.Range) error {
 		for row := range int32(b.Len) {
 			s.add(b, row)
 		}
-		if s.disk.store != nil && s.Bytes() > s.disk.budget {
+		if s.disk.over(s.Bytes()) {
 			if err := s.Spill(); err != nil {
 				return err
 			}

@@ -11,9 +11,8 @@ import (
 
 // sortRuns are the rows of a Sort that are on disk: runs of blocks, each in order.
 type sortRuns struct {
-	store  *spill.Store
-	budget int64
-	runs   []sortRun
+	spillPlace
+	runs []sortRun
 }
 
 // sortRun is a run with how often its rows have been merged: the runs of one level are
@@ -50,7 +49,7 @@ func (d *sortRuns) blockBytes() int {
 }
 
 // SpillTo implements Spilling.
-func (s *Sort) SpillTo(store *spill.Store, budget int64) { s.disk.store, s.disk.budget = store, budget }
+func (s *Sort) SpillTo(store *spill.Store, budget int64) { s.disk.SpillTo(store, budget) }
 
 // Spilled implements Spilling.
 func (s *Sort) Spilled() bool { return len(s.disk.runs) > 0 }
@@ -302,7 +301,7 @@ func (s *Sort) emitMerged(out *Results) error {
 
 // SaveTo implements Spilling: rows in memory, then the blocks of the runs.
 func (s *Sort) SaveTo(p *state.Payload) error {
-	w := parted{to: p, limit: partBytes(s.disk.store, s.disk.budget), head: func(int, bool) []byte { return s.head() }}
+	w := s.disk.parts(p, func(int, bool) []byte { return s.head() })
 	rows := slotsOf(0, s.rows.Len, nil)
 	n := w.chunk(len(rows), state.BatchBytes(&s.rows))
 	chunk := batch.Batch{Cols: make([]batch.Vec, len(s.rows.Cols))}

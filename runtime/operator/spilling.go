@@ -38,31 +38,11 @@ const blockBytes = 64 << 10
 // spiller is what operators have for the tables of theirs that spill: those whose
 // groups are merged from parts, in any order.
 type spiller struct {
-	store  *spill.Store
-	budget int64
+	spillPlace
 	// fresh makes an empty table.
 	fresh func() *aggTable
-	buf   []byte
 	own   []int // the accumulators by their number in a block
 }
-
-func (s *spiller) SpillTo(store *spill.Store, budget int64) { s.store, s.budget = store, budget }
-
-// rangeBytes is how much of what is on disk is gone through at a time.
-func (s *spiller) rangeBytes() int64 { return rangeBytes(s.budget) }
-
-func rangeBytes(budget int64) int64 { return min(max(budget/32, 1<<10), 4<<20) }
-
-// partBytes is about the length of a part of what is saved.
-func partBytes(store *spill.Store, budget int64) int64 {
-	if store == nil {
-		return PartBytes
-	}
-	return min(max(budget/16, 1<<10), PartBytes)
-}
-
-// over reports more in memory than there should be.
-func (s *spiller) over(bytes int64) bool { return s.store != nil && bytes > s.budget }
 
 // spill moves tables to disk, the largest first, until a quarter of the budget is
 // left.
@@ -109,31 +89,37 @@ func (s *spiller) move(tables []*aggTable) error {
 	if len(tables) == 0 {
 		return nil
 	}
-	w, err := s.store.NewWriter()
-	if err != nil {
-		return err
-	}
 	runs := make([]*spill.Run, len(tables))
-	for i, t := range tables {
-		runs[i] = w.Begin(0)
-		slots := byHash(t.keys)
-		n := int(max(blockBytes*int64(len(slots))/max(t.bytes(), 1), 1))
-		for len(slots) > 0 {
-			chunk := hashChunk(t.keys, slots, n)
-			s.buf = t.saveSlots(s.buf[:0], chunk)
-			if err := w.Block(s.buf, hashesOf(t.keys, chunk)); err != nil {
-				w.Abort()
+	err := s.write(func(w *spill.Writer) error {
+		for i, t := range tables {
+			runs[i] = w.Begin(0)
+			if err := s.writeTable(w, t); err != nil {
 				return err
 			}
-			slots = slots[len(chunk):]
 		}
-	}
-	if err := w.Finish(); err != nil {
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	for i, t := range tables {
 		empty := s.fresh()
 		t.keys, t.accs, t.runs = empty.keys, empty.accs, append(t.runs, runs[i])
+	}
+	return nil
+}
+
+// writeTable writes the groups of a table in order of their hashes.
+func (s *spiller) writeTable(w *spill.Writer, t *aggTable) error {
+	slots := byHash(t.keys)
+	n := int(max(blockBytes*int64(len(slots))/max(t.bytes(), 1), 1))
+	for len(slots) > 0 {
+		chunk := hashChunk(t.keys, slots, n)
+		s.buf = t.saveSlots(s.buf[:0], chunk)
+		if err := w.Block(s.buf, hashesOf(t.keys, chunk)); err != nil {
+			return err
+		}
+		slots = slots[len(chunk):]
 	}
 	return nil
 }
@@ -209,12 +195,12 @@ func (s *spiller) each(tables []*aggTable, f func(*aggTable) error) error {
 
 // merge folds the keys of a block that are of a range into a table.
 func (s *spiller) merge(t *aggTable, r *spill.Run, block int, x spill.Range) error {
-	var err error
-	if s.buf, err = r.Read(block, s.buf); err != nil {
+	in, err := s.read(r, block)
+	if err != nil {
 		return err
 	}
 	s.own = numbers(len(t.accs), s.own)
-	_, err = t.loadWhere(state.NewReader(s.buf), t.types, func(_ []*batch.Vec, _ int, h uint64) bool { return x.Has(h) }, s.own, nil)
+	_, err = t.loadWhere(in, t.types, func(_ []*batch.Vec, _ int, h uint64) bool { return x.Has(h) }, s.own, nil)
 	return err
 }
 

@@ -30,7 +30,7 @@ const keyRowBytes = 4 << 10
 // SpillTo implements Spilling.
 func (j *StreamJoin) SpillTo(s *spill.Store, budget int64) {
 	if j.spills() {
-		j.plan.disk.SpillTo(s, budget)
+		j.disk.SpillTo(s, budget)
 	}
 }
 
@@ -44,23 +44,19 @@ func (j *StreamJoin) Spilled() bool { return len(j.disk.runs) > 0 }
 // first, if they are the half of all.
 func (j *StreamJoin) Spill() error {
 	d := &j.disk
-	if j.plan.disk.store == nil || j.keys.Len() == 0 {
+	if d.store == nil || j.keys.Len() == 0 {
 		return nil
 	}
 	all := j.keysByHash()
 	if err := j.checkKeys(all); err != nil {
 		return err
 	}
-	cold := slices.DeleteFunc(slices.Clone(all), func(slot int32) bool {
-		return int(slot) < 8*len(d.hot) && d.hot.Get(int(slot))
-	})
-	if 2*len(cold) < len(all) || 2*j.Bytes()*int64(len(all)-len(cold)) > j.plan.disk.budget*int64(len(all)) {
-		cold = all
-	}
+	cold := d.cold(all, j.Bytes())
 	if len(cold) == 0 {
 		return nil
 	}
-	if err := j.writeRun(cold); err != nil {
+	now := j.side[0].ages.now
+	if err := d.newest(len(cold), now, func(w *spill.Writer) error { return j.writeBlocks(w, cold) }); err != nil {
 		return err
 	}
 	goes := make(batch.Bitmap, batch.BitmapBytes(j.keys.Len()))
@@ -70,7 +66,7 @@ func (j *StreamJoin) Spill() error {
 	if err := j.rebuild(slices.DeleteFunc(all, func(slot int32) bool { return goes.Get(int(slot)) })); err != nil {
 		return err
 	}
-	return d.merge(j.plan.disk.store, j.plan.disk.budget, j.side[0].ages.now, j.mergeRange)
+	return d.merge(now, j.mergeRange)
 }
 
 // checkKeys is an error where the rows of a key do not fit.
@@ -88,7 +84,7 @@ func (j *StreamJoin) checkKeys(slots []int32) error {
 		}
 		most = max(most, sum)
 	}
-	return checkKey("a join of streams", most, j.plan.disk.budget)
+	return checkKey("a join of streams", most, j.disk.budget)
 }
 
 // keysByHash are the slots in order of their hashes; those without rows are among them
@@ -125,24 +121,7 @@ func (j *StreamJoin) sortAges() {
 	}
 }
 
-// writeRun writes keys, in order of their hashes, as the newest run.
-func (j *StreamJoin) writeRun(slots []int32) error {
-	w, err := j.plan.disk.store.NewWriter()
-	if err != nil {
-		return err
-	}
-	run := w.Begin(len(slots))
-	if err := j.writeBlocks(w, slots); err != nil {
-		w.Abort()
-		return err
-	}
-	if err := w.Finish(); err != nil {
-		return err
-	}
-	j.disk.runs = append(j.disk.runs, groupRun{run, j.side[0].ages.now})
-	return nil
-}
-
+// writeBlocks writes keys, in order of their hashes.
 func (j *StreamJoin) writeBlocks(w *spill.Writer, slots []int32) error {
 	d := &j.disk
 	rows, bytes := j.stored()
@@ -205,13 +184,11 @@ func (j *StreamJoin) fetch(in *KeyedRows) error {
 
 // readBlock loads what is wanted of a block.
 func (j *StreamJoin) readBlock(r *groupRun, block int, is wanted) error {
-	d := &j.disk
-	buf, err := r.Read(block, d.buf)
+	in, err := j.disk.read(r.Run, block)
 	if err != nil {
 		return err
 	}
-	d.buf = buf
-	return j.loadPart(state.NewReader(buf), is, nil, r.now)
+	return j.loadPart(in, is, nil, r.now)
 }
 
 // mergeRange writes what runs, before which there are older ones, say of a range of
@@ -244,12 +221,12 @@ func (j *StreamJoin) SaveTo(p *state.Payload) error {
 		p.Append(j.Save())
 		return nil
 	}
-	w := parted{to: p, limit: partBytes(j.plan.disk.store, j.plan.disk.budget), head: func(_ int, more bool) []byte {
+	w := j.disk.parts(p, func(_ int, more bool) []byte {
 		if more {
 			return binary.AppendUvarint(nil, streamMore)
 		}
 		return binary.AppendUvarint(nil, streamParts)
-	}}
+	})
 	now := j.side[0].ages.now
 	for _, r := range j.disk.runs {
 		// How long ago the run was written.
@@ -289,7 +266,7 @@ func (j *StreamJoin) loadParts(r *state.Reader, groups state.Range) error {
 		if err := j.loadPart(r, own, free, j.side[0].ages.now-int64(since)); err != nil {
 			return err
 		}
-		if p.disk.over(j.Bytes()) {
+		if j.disk.over(j.Bytes()) {
 			if err := j.Spill(); err != nil {
 				return err
 			}

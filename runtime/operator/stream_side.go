@@ -137,7 +137,7 @@ func (j *StreamJoin) Load(payload []byte, groups state.Range) error {
 	if r.Rest() > 0 || r.Err() != nil {
 		return state.ErrCorrupt
 	}
-	if j.plan.disk.over(j.Bytes()) {
+	if j.disk.over(j.Bytes()) {
 		return j.Spill()
 	}
 	return nil
@@ -159,20 +159,9 @@ func (j *StreamJoin) loadSide(r *state.Reader, side int, groups state.Range) err
 	if err := r.Err(); err != nil {
 		return err
 	}
-	keys := colsAt(b, p.op.ExchangeKeys(side), nil)
-	sel := batch.Sel{}
-	for row := range b.Len {
-		hash := uint64(0)
-		if len(keys) > 0 {
-			hash, p.buf = batch.HashKey(p.buf, keys, row)
-		}
-		if groups.Has(hash) {
-			sel = append(sel, int32(row))
-		}
-	}
 	var ids []int32
 	var times []int64
-	for _, x := range j.add(side, b, sel, nil) {
+	for _, x := range j.add(side, b, p.own(side, b, groups), nil) {
 		k := &kept[x.from]
 		s.matches[x.row] = k.matches
 		if s.counted {

@@ -9,7 +9,7 @@ import (
 var _ Spilling = (*TopN)(nil)
 
 // SpillTo implements Spilling.
-func (t *TopN) SpillTo(s *spill.Store, budget int64) { t.disk.spillTo(s, budget) }
+func (t *TopN) SpillTo(s *spill.Store, budget int64) { t.disk.SpillTo(s, budget) }
 
 // Spill implements Spilling.
 func (t *TopN) Spill() error {
@@ -31,7 +31,9 @@ func (t *TopN) Spilled() bool { return t.disk.spilled() }
 
 // SaveTo implements Spilling: in each part no rows, then pieces up to the end.
 func (t *TopN) SaveTo(p *state.Payload) error {
-	t.disk.saveTo(t.disk.parts(p, func(more bool) []byte { return appendFollow(t.ages.save(t.rows.save(nil, batch.Sel{}), nil), more) }))
+	t.disk.saveTo(t.disk.parts(p, func(_ int, more bool) []byte {
+		return appendFollow(t.ages.save(t.rows.save(nil, batch.Sel{}), nil), more)
+	}))
 	return nil
 }
 

@@ -164,11 +164,11 @@ func (w *WindowJoin) Spilled() bool {
 
 // SaveTo implements Spilling: a window is there once for each part of its table.
 func (w *WindowJoin) SaveTo(to *state.Payload) error {
-	out := parted{to: to, limit: partBytes(w.plan.disk.store, w.plan.disk.budget), head: func(n int, _ bool) []byte {
+	out := w.plan.disk.parts(to, func(n int, _ bool) []byte {
 		return binary.AppendUvarint(binary.AppendVarint(nil, w.fired), uint64(n))
-	}}
+	})
 	for _, p := range w.open {
-		p.saveParts(&out, p.Span.append(nil))
+		p.saveParts(out, p.Span.append(nil))
 	}
 	out.finish()
 	return nil
