@@ -235,3 +235,41 @@ func (c *compiler) explain(s *syntax.Explain) {
 	}
 	c.add(Statement{Kind: KindText, AST: s, Result: &Result{Columns: []string{"plan"}, Rows: [][]string{{b.String()}}}})
 }
+
+// explained binds the statement of EXPLAIN; none if something was reported.
+func (c *compiler) explained(s *syntax.Explain) []plan.Node {
+	var nodes []plan.Node
+	insert := func(ins *plan.Insert) {
+		if ins != nil {
+			nodes = append(nodes, ins)
+		}
+	}
+	switch st := s.Stmt.(type) {
+	case *syntax.QueryStmt:
+		if out := c.binder.Query(st.Query); out != nil {
+			nodes = append(nodes, out.Node)
+		}
+	case *syntax.Insert:
+		insert(c.binder.Insert(st))
+	case *syntax.StatementSet:
+		for _, i := range st.Inserts {
+			insert(c.binder.Insert(i))
+		}
+	case *syntax.CreateWideTable:
+		insert(c.explainWide(st))
+	case *syntax.CreateTable:
+		insert(c.explainTableAs(st))
+	default:
+		c.diags.Errorf(diag.CodeNotYet, s.Span(), "EXPLAIN of this statement is not supported yet")
+	}
+	return nodes
+}
+
+// explainWide binds EXPLAIN CREATE WIDE TABLE: the table is not declared by it.
+func (c *compiler) explainWide(s *syntax.CreateWideTable) *plan.Insert {
+	if !c.simpleName(s.Name) {
+		return nil
+	}
+	_, ins := c.binder.WideTable(s, c.builder())
+	return ins
+}

@@ -119,8 +119,8 @@ func (c *compiler) forEach(f *syntax.ForEach) {
 	}
 }
 
-// declare makes the table of a CREATE TABLE, nil where it is wrong; of CREATE TABLE ... AS it also gives
-// the INSERT.
+// declare makes the table of a CREATE TABLE, nil where it is wrong; of CREATE TABLE ... AS
+// it also gives the INSERT.
 func (c *compiler) declare(s *syntax.CreateTable) (*catalog.Table, *syntax.Insert) {
 	if s.As == nil {
 		return c.createTable(s), nil

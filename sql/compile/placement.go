@@ -71,10 +71,9 @@ func printPlacement(b *strings.Builder, job *graph.Job) {
 		first := stage[0]
 		ex, _ := job.Nodes[first.Inputs[0]].Op.(*graph.Exchange)
 		fmt.Fprintf(b, "keyed stage %s: ", stagePath(stage))
-		switch {
-		case ex.Parallelism == 1:
+		if ex.Parallelism == 1 {
 			b.WriteString("1 task")
-		default:
+		} else {
 			fmt.Fprintf(b, "%d tasks", ex.Parallelism)
 		}
 		if len(ex.Keys) > 0 {
@@ -136,42 +135,4 @@ func stagesOf(job *graph.Job, inLanes map[graph.NodeID]bool) [][]*graph.Node {
 		of[n.ID], stages[at] = at, append(stages[at], n)
 	}
 	return stages
-}
-
-// explainWide binds EXPLAIN CREATE WIDE TABLE: the table is not declared by it.
-func (c *compiler) explainWide(s *syntax.CreateWideTable) *plan.Insert {
-	if !c.simpleName(s.Name) {
-		return nil
-	}
-	_, ins := c.binder.WideTable(s, c.builder())
-	return ins
-}
-
-// explained binds the statement of EXPLAIN; none if something was reported.
-func (c *compiler) explained(s *syntax.Explain) []plan.Node {
-	var nodes []plan.Node
-	insert := func(ins *plan.Insert) {
-		if ins != nil {
-			nodes = append(nodes, ins)
-		}
-	}
-	switch st := s.Stmt.(type) {
-	case *syntax.QueryStmt:
-		if out := c.binder.Query(st.Query); out != nil {
-			nodes = append(nodes, out.Node)
-		}
-	case *syntax.Insert:
-		insert(c.binder.Insert(st))
-	case *syntax.StatementSet:
-		for _, i := range st.Inserts {
-			insert(c.binder.Insert(i))
-		}
-	case *syntax.CreateWideTable:
-		insert(c.explainWide(st))
-	case *syntax.CreateTable:
-		insert(c.explainTableAs(st))
-	default:
-		c.diags.Errorf(diag.CodeNotYet, s.Span(), "EXPLAIN of this statement is not supported yet")
-	}
-	return nodes
 }

@@ -35,12 +35,3 @@ func Exists(lib *fn.Library, name string) bool {
 	_, ok := lib.Aggregate(name)
 	return ok
 }
-
-// IsUser reports a name of a user function, in any case.
-func IsUser(lib *fn.Library, name string) bool {
-	if f, ok := lib.Lookup(name); ok {
-		return f.User != nil
-	}
-	a, ok := lib.Aggregate(name)
-	return ok && a.User != nil
-}

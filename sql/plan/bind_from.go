@@ -36,21 +36,16 @@ func (b *Binder) fromItem(t syntax.TableExpr, sc *scope) Node {
 		return b.relate(out, "", t.Alias, sc)
 	case *syntax.TableFunc:
 		if f := b.userTable(t); f != nil {
-			return b.lateral(oneRow(b), t, f, false, alone(sc), sc)
+			return b.lateral(oneRow(b), t, f, false, sc.part(0, 0, 0, 0), sc)
 		}
 		return b.relate(b.tableFunc(t, sc), "", t.Alias, sc)
 	case *syntax.Unnest:
-		return b.unnest(oneRow(b), t, false, alone(sc), sc)
+		return b.unnest(oneRow(b), t, false, sc.part(0, 0, 0, 0), sc)
 	case *syntax.Join:
 		return b.join(t, sc)
 	}
 	b.notYet(t.Span(), "this kind of table")
 	return nil
-}
-
-// alone is what sees nothing of the FROM it stands in.
-func alone(sc *scope) *scope {
-	return &scope{broken: sc.broken, ctes: sc.ctes, outer: sc.outer, around: sc}
 }
 
 // oneRow is a row for queries without FROM.

@@ -23,11 +23,8 @@ func (b *Binder) join(j *syntax.Join, sc *scope) Node {
 	if left == nil || right == nil {
 		return nil
 	}
-	local := func(from, to, m0, m1 int) *scope {
-		return &scope{rels: sc.rels[from:to], merged: sc.merged[m0:m1], broken: sc.broken, ctes: sc.ctes, outer: sc.outer, around: sc}
-	}
-	ls, rs := local(first, mid, firstMerged, midMerged), local(mid, len(sc.rels), midMerged, len(sc.merged))
-	on, shared, ok := b.joinCondition(j, ls, rs, local(first, len(sc.rels), firstMerged, len(sc.merged)))
+	ls, rs := sc.part(first, mid, firstMerged, midMerged), sc.part(mid, len(sc.rels), midMerged, len(sc.merged))
+	on, shared, ok := b.joinCondition(j, ls, rs, sc.part(first, len(sc.rels), firstMerged, len(sc.merged)))
 	if !ok {
 		return nil
 	}

@@ -21,10 +21,7 @@ func (b *Binder) joinAsOf(j *syntax.Join, t *syntax.TableRef, sc *scope) Node {
 	if left == nil {
 		return nil
 	}
-	local := func(from, to, m0, m1 int) *scope {
-		return &scope{rels: sc.rels[from:to], merged: sc.merged[m0:m1], broken: sc.broken, ctes: sc.ctes, outer: sc.outer, around: sc}
-	}
-	ls := local(first, mid, firstMerged, midMerged)
+	ls := sc.part(first, mid, firstMerged, midMerged)
 	if c := ls.rowTime(t.AsOf); c != nil {
 		return b.joinTemporal(j, t, left, c, ls, sc, first, firstMerged)
 	}
@@ -41,11 +38,11 @@ func (b *Binder) joinAsOf(j *syntax.Join, t *syntax.TableRef, sc *scope) Node {
 	if b.relate(&Output{Node: right}, t.Name.Last().Name, t.Alias, sc) == nil {
 		return nil
 	}
-	rs := local(mid, len(sc.rels), midMerged, len(sc.merged))
+	rs := sc.part(mid, len(sc.rels), midMerged, len(sc.merged))
 	if !b.lookupKind(j) || !b.processingTime(t, ls) || !b.lookupPlace(left, j.Op.Span()) {
 		return nil
 	}
-	on, shared, ok := b.joinCondition(j, ls, rs, local(first, len(sc.rels), firstMerged, len(sc.merged)))
+	on, shared, ok := b.joinCondition(j, ls, rs, sc.part(first, len(sc.rels), firstMerged, len(sc.merged)))
 	if !ok {
 		return nil
 	}

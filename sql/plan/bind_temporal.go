@@ -65,8 +65,8 @@ func (b *Binder) joinTemporal(j *syntax.Join, t *syntax.TableRef, left Node, asO
 	if b.relate(out, t.Name.Last().Name, t.Alias, sc) == nil {
 		return nil
 	}
-	rs := &scope{rels: sc.rels[mid:], merged: sc.merged[len(sc.merged):], broken: sc.broken, ctes: sc.ctes, outer: sc.outer, around: sc}
-	both := &scope{rels: sc.rels[first:], merged: sc.merged[firstMerged:], broken: sc.broken, ctes: sc.ctes, outer: sc.outer, around: sc}
+	rs := sc.part(mid, len(sc.rels), len(sc.merged), len(sc.merged))
+	both := sc.part(first, len(sc.rels), firstMerged, len(sc.merged))
 	on, shared, ok := b.joinCondition(j, ls, rs, both)
 	if !ok {
 		return nil

@@ -33,20 +33,19 @@ func (b *Binder) joinRows(j *syntax.Join, sc *scope) Node {
 		return nil
 	}
 	// Other tables of FROM are not below this join.
-	local := &scope{rels: sc.rels[first:], merged: sc.merged[merged:], broken: sc.broken, ctes: sc.ctes, outer: sc.outer, around: sc}
+	below := sc.part(first, len(sc.rels), merged, len(sc.merged))
 	outer := j.Kind == syntax.LeftJoin
 	var n Node
 	switch t := j.Right.(type) {
 	case *syntax.Unnest:
-		n = b.unnest(left, t, outer, local, sc)
+		n = b.unnest(left, t, outer, below, sc)
 	case *syntax.TableFunc:
-		n = b.lateral(left, t, b.userTable(t), outer, local, sc)
+		n = b.lateral(left, t, b.userTable(t), outer, below, sc)
 	}
 	if n == nil || alwaysTrue(j.On) {
 		return n
 	}
-	local = &scope{rels: sc.rels[first:], merged: sc.merged[merged:], broken: sc.broken, ctes: sc.ctes, outer: sc.outer, around: sc}
-	cond := b.predicate(j.On, local, "ON")
+	cond := b.predicate(j.On, sc.part(first, len(sc.rels), merged, len(sc.merged)), "ON")
 	if cond == nil {
 		return nil
 	}

@@ -31,6 +31,12 @@ type scope struct {
 	around *scope
 }
 
+// part sees, of a FROM, the relations and the merged columns from one to, not including,
+// another.
+func (s *scope) part(from, to, mergedFrom, mergedTo int) *scope {
+	return &scope{rels: s.rels[from:to], merged: s.merged[mergedFrom:mergedTo], broken: s.broken, ctes: s.ctes, outer: s.outer, around: s}
+}
+
 // mergedColumn is one column for the equal ones of both sides of a join.
 type mergedColumn struct {
 	name string
