@@ -68,6 +68,28 @@ func TestTableNulls(t *testing.T) {
 		"[(2, p, FALSE, ), (2, p, FALSE, )]", "[(NULL, q, TRUE, 78)]", "NULL")
 }
 
+// TestTableArguments: two and three arguments, two and three columns, in their order.
+func TestTableArguments(t *testing.T) {
+	lib := library(t,
+		userfunc.Table2("REPEATED", []string{"s", "i"}, func(s string, n int64, out *userfunc.Emit2[string, int64]) error {
+			for i := range n {
+				out.Row(s, i)
+			}
+			return nil
+		}, userfunc.Options{}),
+		userfunc.Table3("TURNED", []string{"c", "b", "a"}, func(a int64, b string, c int64, out *userfunc.Emit3[int64, string, int64]) error {
+			if a == 0 {
+				return errors.New("no turn")
+			}
+			out.Row(c, b, a)
+			out.Row(a, b, c)
+			return nil
+		}, userfunc.Options{}))
+	want(t, call(t, lib, "REPEATED", batchOf(texts("p", "q", "r"), ints(2, 0, 1)), nil), "[(p, 0), (p, 1)]", "[]", "[(r, 0)]")
+	want(t, call(t, lib, "TURNED", batchOf(ints(1, 0, 2), texts("p", "q", "r"), ints(7, 8, 9)), nil),
+		"[(7, p, 1), (1, p, 7)]", "user_function at TURNED(a, b, c): TURNED: no turn", "[(9, r, 2), (2, r, 9)]")
+}
+
 // TestTableLimit: a call that gives too many rows is an error, of its row alone.
 func TestTableLimit(t *testing.T) {
 	lib := library(t, userfunc.Table1("SERIES", []string{"i"}, func(n int64, out *userfunc.Emit1[int64]) error {
