@@ -47,10 +47,9 @@ type produceRequest struct {
 	headers         []record.Header    // of the batches that were not refused
 	bytes           int                // of all records
 
-	// What goes to the log, which of all each is, and the memory of the answer.
-	appends []topiclog.AppendRequest
-	handed  []int32
-	out     []byte
+	appends []topiclog.AppendRequest // what goes to the log
+	handed  []int32                  // for each of appends, its place in all
+	out     []byte                   // memory of the answer
 }
 
 type produceTopic struct {
@@ -58,8 +57,8 @@ type produceTopic struct {
 	partitions []producePartition // a part of all
 }
 
-// producePartition is a partition of a request. It is small: who makes a request up gets
-// many of them for few bytes, and an honest one is passed over several times.
+// producePartition is a partition of a request. It is small: a request can name very many
+// in few bytes, and they are gone over several times.
 type producePartition struct {
 	index  int32
 	header int32 // of the records, in headers
@@ -199,6 +198,7 @@ func (s *Server) keepProduce(req *produceRequest) {
 func (p *produceRequest) hand(c *call, ended func()) {
 	p.appends = slices.Grow(p.appends, len(p.all))
 	p.handed = slices.Grow(p.handed, len(p.all))
+	transactionalID := string(p.transactionalID)
 	for i := range p.all {
 		part := &p.all[i]
 		if part.code != codeNone {
@@ -207,7 +207,7 @@ func (p *produceRequest) hand(c *call, ended func()) {
 		// Checksums were verified a moment ago.
 		r := topiclog.AppendRequest{Partition: part.id, Batches: part.records, Trusted: true, Header: &p.headers[part.header]}
 		if part.transactional {
-			r.TransactionalID, r.FreshEpoch = string(p.transactionalID), c.version >= versionProduceJoins
+			r.TransactionalID, r.FreshEpoch = transactionalID, c.version >= versionProduceJoins
 		}
 		part.handed = true
 		p.appends, p.handed = append(p.appends, r), append(p.handed, int32(i))

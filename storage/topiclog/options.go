@@ -27,9 +27,9 @@ type Options struct {
 	// Shards is the number of shards of a new store, 1 to 64; 0 means 2. An
 	// existing store keeps its own.
 	Shards int
-	// CacheBytes bounds the write cache of all shards together; 0 means 128 MiB. When
-	// half of it is full it is flushed: with tens of thousands of partitions what a
-	// flush costs goes by them, not by their records.
+	// CacheBytes bounds the write cache of all shards together, which is flushed when it
+	// is half full; 0 means 128 MiB. The cost of a flush goes by the number of partitions
+	// that have something in it, so that a larger cache makes many partitions cheaper.
 	CacheBytes int64
 	// GroupBytes is the size at which a group is committed although more is
 	// waiting; 0 means 512 KiB.

@@ -50,8 +50,9 @@ type partition struct {
 
 	dead   atomic.Bool // deleted
 	assign int64       // the writer's own: the offset it gives next
-	// The writer's own, too: stagedIn is shard.staging when the group had something of
-	// producers here, stagedBy the only request so far, unless that is staged.
+	// The writer's own, too: stagedIn is shard.staging when the present group has batches
+	// of producers here; stagedBy is the first of their requests while it is the only one,
+	// and what it changes is not staged yet.
 	stagedIn uint64
 	stagedBy *request
 	own      atomic.Pointer[own]

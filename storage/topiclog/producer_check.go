@@ -21,8 +21,9 @@ type stagedKey struct {
 // the offset that they get. known says that the request was appended before:
 // then it has its first offset in r.base.
 //
-// With many partitions nothing follows: the first batch of a partition in a group is
-// checked where the state lies, and what it changes is staged when a second comes.
+// With many partitions there is seldom a second batch of one in a group: the first is
+// checked against the published state, without a copy of it, and what it changes is staged
+// only when a second one comes.
 func (sh *shard) admit(r *request, base int64) (known bool, err error) {
 	p := r.part
 	if p.stagedIn == sh.staging && p.stagedBy != nil {
@@ -58,9 +59,9 @@ func (sh *shard) unstageAll() {
 	sh.staging++
 }
 
-// tryProducer checks a batch against what is published of its producer: it was
-// appended before, at base, it is next, or an error says why not. The shard's mutex
-// is held.
+// tryProducer checks a batch against what is published of its producer. known says that
+// it was appended before, at base; an error, that it is not the next one. The shard's
+// mutex is held.
 func (p *partition) tryProducer(h *record.Header, fresh bool) (base int64, known bool, err error) {
 	var x *producer
 	if p.producers != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/millrace/millrace/storage/segment"
 )
 
-// window is what one read of a segment gave, or a part of it. Who has a window has a
-// reference of its buffer.
+// window is what one read of a segment gave, or a part of it. It holds one reference of
+// its buffer.
 type window struct {
 	seg    *segmentInfo
 	buf    *readBuffer
