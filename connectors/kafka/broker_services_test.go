@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -45,8 +44,7 @@ func (j *brokerJob) publishes(ctx context.Context) error {
 // artefact's cycle, on either side of each request, and starts it again; the jobs go on,
 // or are started again: every row is there once.
 func TestBrokerKilledAtEachStep(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
-	defer cancel()
+	ctx := faultContext(t)
 	const between kmsg.Key = -1
 	steps := []struct {
 		name string

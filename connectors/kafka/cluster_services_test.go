@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/runtime/connector"
 )
 
-// cluster is three brokers, each of which has every partition; two have to be in step.
+// cluster is three brokers, each of which has every partition; two have to be in sync.
 func cluster(t *testing.T, ctx context.Context) *services.Kafka {
 	t.Helper()
 	k, err := services.StartKafka(ctx, services.KafkaOptions{Dir: t.TempDir(), Brokers: 3, Proxies: true, JVM: services.SmallJVM(160), Properties: quickly(nil)})
@@ -24,8 +24,8 @@ func cluster(t *testing.T, ctx context.Context) *services.Kafka {
 	return k
 }
 
-// inStep waits until all replicas of the world's topic and of those of the brokers are.
-func (w *sinkWorld) inStep() {
+// inSync waits until all replicas of the world's topic and of those of the brokers are.
+func (w *sinkWorld) inSync() {
 	w.t.Helper()
 	var last string
 	w.patiently(func() bool {
@@ -37,7 +37,7 @@ func (w *sinkWorld) inStep() {
 		}
 		all.EachPartition(func(p kadm.PartitionDetail) {
 			if len(p.ISR) < 3 {
-				last = fmt.Sprintf("%s/%d: %v in step of %v", p.Topic, p.Partition, p.ISR, p.Replicas)
+				last = fmt.Sprintf("%s/%d: %v in sync of %v", p.Topic, p.Partition, p.ISR, p.Replicas)
 			}
 		})
 		return last == ""
@@ -78,7 +78,7 @@ func TestClusterLosesBrokers(t *testing.T) {
 	three := "3"
 	_, err := strict.w.admin.AlterTopicConfigs(ctx, []kadm.AlterConfig{{Name: "min.insync.replicas", Value: &three}}, strict.w.out)
 	check(t, err)
-	without.w.inStep()
+	without.w.inSync()
 	// Both stand at their commits, and one of the two coordinators dies.
 	coordinator := 0
 	for _, j := range []*job{stays, restarts} {
@@ -111,7 +111,7 @@ func TestClusterLosesBrokers(t *testing.T) {
 	}
 	check(t, k.Brokers[coordinator].Start(ctx))
 	settle(strict, false)
-	strict.w.inStep()
+	strict.w.inSync()
 
 	others := []*services.KafkaBroker{k.Brokers[(coordinator+1)%3], k.Brokers[(coordinator+2)%3]}
 	for _, b := range others {

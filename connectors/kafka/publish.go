@@ -98,7 +98,7 @@ func (s *sink) whyUnwritten(err error) error {
 			return sinkFailed(asked)
 		case asked == nil:
 			failure := sinkFailed(err)
-			failure.hint = d.ailing()
+			failure.hint = d.unhealthy()
 			return failure
 		}
 	}

@@ -111,17 +111,17 @@ func TestSinkTopicIsNews(t *testing.T) {
 	}
 }
 
-// TestAiling: an error of rows that nobody takes says what the topic's partitions tell.
-func TestAiling(t *testing.T) {
+// TestUnhealthyTopic: an error of rows that nobody takes says what the topic's partitions tell.
+func TestUnhealthyTopic(t *testing.T) {
 	for _, c := range []struct {
 		led  led
 		want string
 	}{
-		{led{inStep: 3, replicas: 3}, ""},
-		{led{inStep: 1, replicas: 3}, "partition 0 has 1 of 3 replicas in step"},
+		{led{inSync: 3, replicas: 3}, ""},
+		{led{inSync: 1, replicas: 3}, "partition 0 has 1 of 3 replicas in sync"},
 		{led{err: kerr.LeaderNotAvailable}, "partition 0: LEADER_NOT_AVAILABLE"},
 	} {
-		if got := (described{partitions: map[int32]led{0: c.led}}).ailing(); !strings.HasPrefix(got, c.want) || (c.want == "") != (got == "") {
+		if got := (described{partitions: map[int32]led{0: c.led}}).unhealthy(); !strings.HasPrefix(got, c.want) || (c.want == "") != (got == "") {
 			t.Errorf("%+v: %q, want %q", c.led, got, c.want)
 		}
 	}

@@ -24,8 +24,8 @@ type described struct {
 // led is who leads a partition, and since which epoch.
 type led struct {
 	leader, epoch int32
-	// inStep of replicas have what the leader has.
-	inStep, replicas int
+	// inSync of replicas have all that the leader has.
+	inSync, replicas int
 	err              error
 }
 
@@ -103,7 +103,7 @@ func askTopics(ctx context.Context, c *conn, names []string) (map[string]describ
 		t := &resp.Topics[i]
 		d := described{id: t.TopicID, internal: t.IsInternal, partitions: map[int32]led{}, err: kerr.ErrorForCode(t.ErrorCode)}
 		for _, p := range t.Partitions {
-			d.partitions[p.Partition] = led{leader: p.Leader, epoch: p.LeaderEpoch, inStep: len(p.ISR), replicas: len(p.Replicas), err: kerr.ErrorForCode(p.ErrorCode)}
+			d.partitions[p.Partition] = led{leader: p.Leader, epoch: p.LeaderEpoch, inSync: len(p.ISR), replicas: len(p.Replicas), err: kerr.ErrorForCode(p.ErrorCode)}
 		}
 		if t.Topic != nil {
 			out[*t.Topic] = d
@@ -112,14 +112,14 @@ func askTopics(ctx context.Context, c *conn, names []string) (map[string]describ
 	return out, nil
 }
 
-// ailing says what keeps rows out of the topic; empty: nothing that its partitions tell.
-func (d described) ailing() string {
+// unhealthy says what keeps rows out of the topic; empty: nothing that its partitions tell.
+func (d described) unhealthy() string {
 	for n := range int32(len(d.partitions)) {
 		switch p := d.partitions[n]; {
 		case p.err != nil:
 			return fmt.Sprintf("partition %d: %v", n, p.err)
-		case p.inStep < p.replicas:
-			return fmt.Sprintf("partition %d has %d of %d replicas in step, and takes nothing with fewer than the topic's min.insync.replicas", n, p.inStep, p.replicas)
+		case p.inSync < p.replicas:
+			return fmt.Sprintf("partition %d has %d of %d replicas in sync, and takes nothing with fewer than the topic's min.insync.replicas", n, p.inSync, p.replicas)
 		}
 	}
 	return ""
