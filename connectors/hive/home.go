@@ -54,9 +54,9 @@ func (c *Connector) Standby(t *connector.Table) (*connector.Standby, error) {
 
 // settle finds the directories of the table at this home and at the other one.
 func (s *Sink) settle(c *Connector, t *connector.Table) (err error) {
-	s.location = s.entered
+	s.location = s.registered
 	if t.Options.Family(homePrefix)[homeMain] != "" {
-		s.other = s.entered
+		s.other = s.registered
 		s.location, err = locationOf(t.Options.String(keyPath))
 		return err
 	}

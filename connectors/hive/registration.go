@@ -71,14 +71,14 @@ func (s *Sink) current(ctx context.Context) (*metastore.Table, error) {
 	t, err := s.client.Table(ctx, s.opts.database, s.opts.table)
 	if errors.Is(err, metastore.ErrNoSuchObject) {
 		return nil, &MismatchError{Database: s.opts.database, Table: s.opts.table, Differences: []string{"it was dropped while this job writes it"},
-			Hint: "create it again at " + s.entered + ": its files are there"}
+			Hint: "create it again at " + s.registered + ": its files are there"}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("looking up table %s.%s: %w", s.opts.database, s.opts.table, err)
 	}
 	e := &MismatchError{Database: t.Database, Table: t.Name, Differences: writable(t)}
-	if loc := tableLocation(t); loc != s.entered {
-		e.Differences = append(e.Differences, fmt.Sprintf("it was moved to %s while this job writes to %s", t.Storage.Location, s.entered))
+	if loc := tableLocation(t); loc != s.registered {
+		e.Differences = append(e.Differences, fmt.Sprintf("it was moved to %s while this job writes to %s", t.Storage.Location, s.registered))
 	}
 	d := compare(t, s.schema)
 	e.Differences = append(e.Differences, d.faults...)

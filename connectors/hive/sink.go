@@ -16,15 +16,15 @@ import (
 // table's directory, and the metastore's entries. It is safe for concurrent use.
 type Sink struct {
 	*filesystem.Sink
-	client   catalog
-	done     func()
-	owner    connector.Owner
-	opts     tableOptions
-	schema   schema
-	location string           // of the table at this home, normal, without a version
-	entered  string           // the same as the metastore has it: at the main home
-	other    string           // of the table at its other home; "": it has one home
-	clock    func() time.Time // nil: the system's
+	client     catalog
+	done       func()
+	owner      connector.Owner
+	opts       tableOptions
+	schema     schema
+	location   string           // of the table at this home, normal, without a version
+	registered string           // of the table in the metastore: at the main home
+	other      string           // of the table at its other home; "": it has one home
+	clock      func() time.Time // nil: the system's
 
 	// announcing is held by whoever changes the metastore's entries.
 	announcing sync.Mutex
@@ -106,8 +106,8 @@ func (s *Sink) open(ctx context.Context, c *Connector, t *connector.Table) error
 				Differences: []string{"its columns are also in properties that Spark wrote: Spark would not see a change"}, Hint: "change them by ALTER TABLE in Spark"}
 		}
 	}
-	s.entered = tableLocation(there)
-	if err := s.opts.checkPath(there, s.entered); err != nil {
+	s.registered = tableLocation(there)
+	if err := s.opts.checkPath(there, s.registered); err != nil {
 		return err
 	}
 	if err := s.settle(c, t); err != nil {
