@@ -11,8 +11,11 @@ import (
 // table, database or server is another one.
 func TestPlaces(t *testing.T) {
 	r := registry(t, all.Deps{})
-	of := func(name string, with map[string]string) (at []string) {
+	of := func(name string, with map[string]string, more ...string) (at []string) {
 		t.Helper()
+		for i := 0; i < len(more); i += 2 {
+			with[more[i]] = more[i+1]
+		}
 		c, ok := r.Lookup(with["connector"])
 		if !ok {
 			t.Fatalf("no connector %s", with["connector"])
@@ -27,25 +30,13 @@ func TestPlaces(t *testing.T) {
 		return at
 	}
 	hive := func(name string, more ...string) []string {
-		with := map[string]string{"connector": "hive", "hive.metastore.uris": "thrift://a:9083,thrift://b:9083"}
-		for i := 0; i < len(more); i += 2 {
-			with[more[i]] = more[i+1]
-		}
-		return of(name, with)
+		return of(name, map[string]string{"connector": "hive", "hive.metastore.uris": "thrift://a:9083,thrift://b:9083"}, more...)
 	}
 	click := func(more ...string) []string {
-		with := map[string]string{"connector": "clickhouse", "url": "clickhouse://a:9000,b:9000", "table-name": "t"}
-		for i := 0; i < len(more); i += 2 {
-			with[more[i]] = more[i+1]
-		}
-		return of("x", with)
+		return of("x", map[string]string{"connector": "clickhouse", "url": "clickhouse://a:9000,b:9000", "table-name": "t"}, more...)
 	}
-	files := func(path string, more ...string) []string {
-		with := map[string]string{"connector": "filesystem", "format": "json", "path": path}
-		for i := 0; i < len(more); i += 2 {
-			with[more[i]] = more[i+1]
-		}
-		return of("x", with)
+	files := func(path string) []string {
+		return of("x", map[string]string{"connector": "filesystem", "format": "json", "path": path})
 	}
 	for what, pair := range map[string][2][]string{
 		"case of Hive's names":      {hive("Events"), hive("y", "table-name", "EVENTS", "database-name", "default")},
