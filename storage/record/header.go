@@ -186,5 +186,9 @@ func UpdateChecksum(crc uint32, b []byte) uint32 {
 	return crc32.Update(crc, castagnoli, b)
 }
 
-// sumStep is how much is summed at a time, in bytes.
-const sumStep = 4 << 10
+const (
+	// sumStep is how much is summed at a time, in bytes.
+	sumStep = 4 << 10
+	// lineBytes is what the processor brings into its cache at once.
+	lineBytes = 64
+)

@@ -1,8 +1,5 @@
 package record
 
-// lineBytes is what the processor brings into its cache at once.
-const lineBytes = 64
-
 // prefetch begins to bring lines of memory into the processor's cache, and does not
 // wait for them.
 //

@@ -1,3 +1,4 @@
+#include "go_asm.h"
 #include "textflag.h"
 
 // func prefetch(first *byte, lines int)
@@ -7,7 +8,7 @@ TEXT ·prefetch(SB), NOSPLIT, $0-16
 	JMP  check
 next:
 	PREFETCHT0 (AX)
-	ADDQ $64, AX
+	ADDQ $const_lineBytes, AX
 	DECQ CX
 check:
 	TESTQ CX, CX
