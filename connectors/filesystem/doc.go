@@ -20,6 +20,8 @@
 //	      open-<n>                     being written
 //	      part-<artefact id>.parquet   sealed: synced, length compared
 //	    <job>/<lane>/<epoch>.fenced/   a lower epoch, cut off by a newer one
+//	    <job>/void/                    hidden: written anew at the table's other home
+//	    <job>/taken/                   copies that are made of files of the other home
 //
 // # Compressed text
 //

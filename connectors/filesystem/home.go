@@ -170,6 +170,7 @@ func (s *Sink) CopyFrom(ctx context.Context, from *Sink, a connector.Artifact) e
 	return nil
 }
 
+// copyFrom copies under a name that no reader looks at, and renames what is synced.
 func (s *Sink) copyFrom(ctx context.Context, from *Sink, p payload) error {
 	if err := from.isPublished(from.path(p.final), p); err != nil {
 		return err
