@@ -162,7 +162,7 @@ func (s *Sink) DescribePartition(ctx context.Context, tablePartition string, kno
 	}
 	d, ok := x.sink.(connector.PartitionDescriber)
 	if !ok {
-		return connector.PartitionFacts{}, fmt.Errorf("BUG: a %T does not describe its partitions", x)
+		return connector.PartitionFacts{}, fmt.Errorf("BUG: a %T does not describe its partitions", x.sink)
 	}
 	return d.DescribePartition(ctx, tablePartition, known)
 }
