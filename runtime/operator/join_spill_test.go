@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
-	"syscall"
 	"testing"
 
 	"github.com/millrace/millrace/runtime/batch"
@@ -305,32 +304,5 @@ func TestJoinOnADiskThatFails(t *testing.T) {
 		}
 		return rows, j.Advance(ctx, batch.MaxWatermark, res)
 	}
-	want, err := run(vfs.NewMem())
-	if err != nil {
-		t.Fatal(err)
-	}
-	failed := 0
-	for n := int64(0); ; n++ {
-		nth := &vfs.Nth{Kinds: vfs.OpsAll &^ (vfs.OpClose | vfs.OpRemove), From: n}
-		rows, err := run(vfs.NewFault(vfs.NewMem(), nth))
-		if nth.Fired() == 0 {
-			break
-		}
-		var e *spill.Error
-		switch {
-		case err == nil && rows == want: // the directory's removal at the end
-		case !errors.Is(err, syscall.EIO) || !errors.As(err, &e):
-			t.Fatalf("operation %d fails: %v, %d rows of %d", n, err, rows, want)
-		default:
-			failed++
-		}
-	}
-	if failed < 20 {
-		t.Errorf("%d operations failed", failed)
-	}
-	for _, limit := range []int64{0, 500, 4000} {
-		if _, err := run(vfs.NewLimited(vfs.NewMem(), limit)); !errors.Is(err, syscall.ENOSPC) {
-			t.Errorf("room for %d bytes: %v", limit, err)
-		}
-	}
+	failEachOperation(t, "a full join", run)
 }

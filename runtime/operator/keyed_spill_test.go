@@ -82,20 +82,7 @@ func (r *keyedRun) batch(rows int) *KeyedRows {
 		}
 		return timed(out...)
 	}
-	var out []change
-	for range rows {
-		if n := len(r.there); r.retracts && n > 0 && r.rng.IntN(2) == 0 {
-			i := r.rng.IntN(n)
-			x := r.there[i]
-			r.there = slices.Delete(r.there, i, i+1)
-			x.kind = batch.Delete
-			out = append(out, x)
-			continue
-		}
-		x := change{r.rng.Int64N(r.keys), r.rng.Int64N(10), batch.Insert}
-		out, r.there = append(out, x), append(r.there, x)
-	}
-	return changesOf(out)
+	return changesOf(drawChanges(r.rng, rows, r.keys, 10, r.retracts, &r.there))
 }
 
 // step is a batch, and for row times the watermark behind it.
@@ -317,33 +304,6 @@ func TestSpillingRanksToADiskThatFails(t *testing.T) {
 			slices.Sort(x.said[0])
 			return x.said[0], nil
 		}
-		want, err := run(vfs.NewMem())
-		if err != nil {
-			t.Fatal(err)
-		}
-		failed := 0
-		for n := int64(0); ; n++ {
-			nth := &vfs.Nth{Kinds: vfs.OpsAll &^ (vfs.OpClose | vfs.OpRemove), From: n}
-			got, err := run(vfs.NewFault(vfs.NewMem(), nth))
-			if nth.Fired() == 0 {
-				break
-			}
-			var e *spill.Error
-			switch {
-			case err == nil && slices.Equal(got, want): // the directory's removal at the end
-			case !errors.Is(err, syscall.EIO) || !errors.As(err, &e):
-				t.Fatalf("%v, operation %d fails: %v, %d rows of %d", window.Kind, n, err, len(got), len(want))
-			default:
-				failed++
-			}
-		}
-		if failed < 20 {
-			t.Errorf("%v: %d operations failed", window.Kind, failed)
-		}
-		for _, limit := range []int64{0, 500, 4000} {
-			if _, err := run(vfs.NewLimited(vfs.NewMem(), limit)); !errors.Is(err, syscall.ENOSPC) {
-				t.Errorf("%v, room for %d bytes: %v", window.Kind, limit, err)
-			}
-		}
+		failEachOperation(t, fmt.Sprint(window.Kind), run)
 	}
 }

@@ -2,10 +2,13 @@ package operator
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/millrace/millrace/runtime/batch"
@@ -164,6 +167,59 @@ func loadParts(t testing.TB, k Keyed, parts [][]byte, r state.Range) {
 			t.Fatalf("part %d of %d: %v", i+1, len(parts), err)
 		}
 	}
+}
+
+// failEachOperation runs run on disks of which each operation fails once, and on full ones:
+// that is an error with its cause, and never another result.
+func failEachOperation[T any](t *testing.T, what string, run func(fs vfs.FS) (T, error)) {
+	t.Helper()
+	want, err := run(vfs.NewMem())
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := 0
+	for n := int64(0); ; n++ {
+		nth := &vfs.Nth{Kinds: vfs.OpsAll &^ (vfs.OpClose | vfs.OpRemove), From: n}
+		got, err := run(vfs.NewFault(vfs.NewMem(), nth))
+		if nth.Fired() == 0 {
+			break
+		}
+		var e *spill.Error
+		switch {
+		case err == nil && reflect.DeepEqual(got, want): // the directory's removal at the end
+		case !errors.Is(err, syscall.EIO) || !errors.As(err, &e):
+			t.Fatalf("%s, operation %d fails: %v, and gives %v, want %v", what, n, err, got, want)
+		default:
+			failed++
+		}
+	}
+	if failed < 20 {
+		t.Errorf("%s: %d operations failed", what, failed)
+	}
+	for _, limit := range []int64{0, 500, 4000} {
+		if _, err := run(vfs.NewLimited(vfs.NewMem(), limit)); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("%s, room for %d bytes: %v", what, limit, err)
+		}
+	}
+}
+
+// drawChanges draws n changes: new rows, and where retracts some of those that are there,
+// taken back. Keys and values are below those bounds.
+func drawChanges(rng *rand.Rand, n int, keys, values int64, retracts bool, there *[]change) []change {
+	var out []change
+	for range n {
+		if have := len(*there); retracts && have > 0 && rng.IntN(2) == 0 {
+			i := rng.IntN(have)
+			x := (*there)[i]
+			*there = slices.Delete(*there, i, i+1)
+			x.kind = batch.Delete
+			out = append(out, x)
+			continue
+		}
+		x := change{rng.Int64N(keys), rng.Int64N(values), batch.Insert}
+		out, *there = append(out, x), append(*there, x)
+	}
+	return out
 }
 
 // collide makes few hashes of many.

@@ -3,7 +3,6 @@ package operator
 import (
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"syscall"
 	"testing"
 
@@ -49,20 +48,7 @@ func TestSpilledGroupsSayTheSame(t *testing.T) {
 		var now int64
 		ctx := expr.NewContext(nil, 1)
 		for step := range 100 {
-			var rows []change
-			for range 1 + rng.IntN(60) {
-				if n := len(there); op.Retracts && n > 0 && rng.IntN(2) == 0 {
-					i := rng.IntN(n)
-					x := there[i]
-					there = slices.Delete(there, i, i+1)
-					x.kind = batch.Delete
-					rows = append(rows, x)
-					continue
-				}
-				x := change{rng.Int64N(keys), rng.Int64N(10), batch.Insert}
-				rows, there = append(rows, x), append(there, x)
-			}
-			in := changesOf(rows)
+			in := changesOf(drawChanges(rng, 1+rng.IntN(60), keys, 10, op.Retracts, &there))
 			if seed%5 == 0 {
 				collide(in)
 			}

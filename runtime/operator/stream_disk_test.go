@@ -1,10 +1,8 @@
 package operator
 
 import (
-	"errors"
 	"math/rand/v2"
 	"slices"
-	"syscall"
 	"testing"
 
 	"github.com/millrace/millrace/runtime/batch"
@@ -47,20 +45,7 @@ func TestSpilledStreamJoinsSayTheSame(t *testing.T) {
 			var now int64
 			for step := range 60 {
 				side := rng.IntN(2)
-				var rows []change
-				for range 1 + rng.IntN(25) {
-					if n := len(there[side]); retracts[side] && n > 0 && rng.IntN(2) == 0 {
-						i := rng.IntN(n)
-						x := there[side][i]
-						there[side] = slices.Delete(there[side], i, i+1)
-						x.kind = batch.Delete
-						rows = append(rows, x)
-						continue
-					}
-					x := change{k: rng.Int64N(keys), v: rng.Int64N(10)}
-					rows, there[side] = append(rows, x), append(there[side], x)
-				}
-				in := sideOf(side, rows)
+				in := sideOf(side, drawChanges(rng, 1+rng.IntN(25), keys, 10, retracts[side], &there[side]))
 				now += rng.Int64N(40)
 				s.both(func(k Keyed, out *Results) error {
 					if ttl > 0 {
@@ -182,32 +167,5 @@ func TestStreamJoinOnADiskThatFails(t *testing.T) {
 		}
 		return rows, nil
 	}
-	want, err := run(vfs.NewMem())
-	if err != nil {
-		t.Fatal(err)
-	}
-	failed := 0
-	for n := int64(0); ; n++ {
-		nth := &vfs.Nth{Kinds: vfs.OpsAll &^ (vfs.OpClose | vfs.OpRemove), From: n}
-		rows, err := run(vfs.NewFault(vfs.NewMem(), nth))
-		if nth.Fired() == 0 {
-			break
-		}
-		var e *spill.Error
-		switch {
-		case err == nil && rows == want: // the directory's removal at the end
-		case !errors.Is(err, syscall.EIO) || !errors.As(err, &e):
-			t.Fatalf("operation %d fails: %v, %d rows of %d", n, err, rows, want)
-		default:
-			failed++
-		}
-	}
-	if failed < 20 {
-		t.Errorf("%d operations failed", failed)
-	}
-	for _, limit := range []int64{0, 500, 4000} {
-		if _, err := run(vfs.NewLimited(vfs.NewMem(), limit)); !errors.Is(err, syscall.ENOSPC) {
-			t.Errorf("room for %d bytes: %v", limit, err)
-		}
-	}
+	failEachOperation(t, "a join of streams", run)
 }
