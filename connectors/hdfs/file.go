@@ -195,6 +195,11 @@ func (w *file) Truncate(int64) error { return vfs.ErrNotSupported }
 // Preallocate is not possible.
 func (w *file) Preallocate(int64, int64) error { return vfs.ErrNotSupported }
 
+// closePart is the part of the retry time that closing a file may take before the
+// bytes are sent again: a NameNode that has not heard of a block from a DataNode that
+// was just restarted may not hear of it for hours.
+const closePart = 4
+
 // upload writes one whole file under a name that nobody else uses, with a
 // client of its own: whatever goes wrong, the client is given up with its
 // leases and nobody else is concerned.
@@ -214,7 +219,7 @@ func (c *cluster) upload(ctx, soon context.Context, name string, own bool, r io.
 	}
 	err = send(ctx, cl, w, r, size)
 	if err == nil {
-		err = complete(ctx, soon, w, c.conf.RetryTimeout)
+		err = complete(ctx, soon, w, c.conf.RetryTimeout/closePart)
 	}
 	if err == nil {
 		err = cl.dialer.dataFailure()

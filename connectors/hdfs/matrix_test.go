@@ -125,7 +125,7 @@ func TestDataNodeKilledInTheMiddleOfAFile(t *testing.T) {
 			}
 		}()
 		// The NameNode may take longer to count the block than an attempt lasts.
-	}, "hdfs.retry-timeout", "5 min")
+	}, "hdfs.retry-timeout", "2 min")
 	err := c.once(nil)
 	back.Wait()
 	if !killed {
@@ -145,7 +145,7 @@ func TestDataNodeHangsInTheMiddleOfAFile(t *testing.T) {
 	c := bigCycle(t, url(newDir()), func() {
 		dn.Pause()
 		goOn = time.AfterFunc(3*time.Second, dn.Resume)
-	}, "hdfs.rpc-timeout", "1 s", "hdfs.retry-timeout", "5 min")
+	}, "hdfs.rpc-timeout", "1 s", "hdfs.retry-timeout", "2 min")
 	t.Cleanup(dn.Resume)
 	began := time.Now()
 	if err := c.once(nil); err != nil {
