@@ -139,8 +139,7 @@ func (d *groupDisk) mergeRange(w *spill.Writer, runs []groupRun, x spill.Range, 
 		return x.Has(h) && keys.Slot(cols, h, i) < 0
 	}
 	for k := range runs {
-		from, to := runs[k].Between(x)
-		for block := from; block < to; block++ {
+		for block := range runs[k].In(x) {
 			if err := d.load(part, &runs[k], block, is); err != nil {
 				return err
 			}

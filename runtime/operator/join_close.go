@@ -61,8 +61,7 @@ type placed struct {
 func blocksOf(runs []*spill.Run, x spill.Range) []placed {
 	var out []placed
 	for _, r := range runs {
-		from, to := r.Between(x)
-		for i := from; i < to; i++ {
+		for i := range r.In(x) {
 			out = append(out, placed{r, i})
 		}
 	}

@@ -42,7 +42,7 @@ func insertsOf(input int, rows []change) *KeyedRows {
 // TestSpilledJoinsSayTheSame: every kind, with rows of either side that come in any
 // order, keys that are NULL, state moved to disk and restarts.
 func TestSpilledJoinsSayTheSame(t *testing.T) {
-	moved, parts := 0, 0
+	all := trips{}
 	for i, c := range waitingJoins() {
 		op, out := c.join(t, pairSchema)
 		for seed := uint64(1); seed <= 6; seed++ {
@@ -65,25 +65,16 @@ func TestSpilledJoinsSayTheSame(t *testing.T) {
 					rows = append(rows, change{k: rng.Int64N(keys), v: rng.Int64N(10)})
 				}
 				in := insertsOf(rng.IntN(2), rows)
-				s.both(func(k Keyed, out *Results) error { return k.Fold(ctx, in, out) })
-				if rng.IntN(3) > 0 {
-					s.spill()
-				}
+				s.fold(ctx, in)
 				if rng.IntN(8) == 0 && step < steps-1 {
 					s.restart(0)
 				}
 			}
-			s.both(func(k Keyed, out *Results) error { return k.Advance(ctx, batch.MaxWatermark, out) })
-			s.same("%+v, seed %d", c, seed)
-			moved, parts = moved+s.moved, max(parts, s.parts)
-			if n := s.store.Bytes(); n != 0 {
-				t.Fatalf("%+v, seed %d: %d bytes are on disk after the end", c, seed, n)
-			}
+			s.end(ctx, "%+v, seed %d", c, seed)
+			all.add(s)
 		}
 	}
-	if moved < 500 || parts < 5 {
-		t.Fatalf("state was on disk %d times, saved in at most %d parts", moved, parts)
-	}
+	all.atLeast(t, 500, 5)
 }
 
 // TestSpilledJoinsOfOneKey: where the right rows of one key do not fit into memory,
@@ -173,7 +164,7 @@ func panesOf(clicks []click, wm int64) *KeyedRows {
 
 // TestSpilledWindowJoinsSayTheSame is of windows that wait for their end.
 func TestSpilledWindowJoinsSayTheSame(t *testing.T) {
-	moved, parts := 0, 0
+	all := trips{}
 	for _, kind := range []graph.JoinKind{graph.InnerJoin, graph.LeftJoin, graph.FullJoin, graph.AntiJoin} {
 		c := pairJoin{kind: kind}
 		op, out := c.join(t, paneSchema)
@@ -198,30 +189,20 @@ func TestSpilledWindowJoinsSayTheSame(t *testing.T) {
 				}
 				in := panesOf(rows, wm)
 				in.Input = rng.IntN(2)
-				s.both(func(k Keyed, out *Results) error { return k.Fold(ctx, in, out) })
-				if rng.IntN(3) > 0 {
-					s.spill()
-				}
+				s.fold(ctx, in)
 				if rng.IntN(2) == 0 {
 					wm += rng.Int64N(60)
-					s.both(func(k Keyed, out *Results) error { return k.Advance(ctx, wm, out) })
-					s.same("%v, seed %d, at %d", kind, seed, wm)
+					s.advance(ctx, wm, "%v, seed %d, at %d", kind, seed, wm)
 				}
 				if rng.IntN(15) == 0 {
 					s.restart(0)
 				}
 			}
-			s.both(func(k Keyed, out *Results) error { return k.Advance(ctx, batch.MaxWatermark, out) })
-			s.same("%v, seed %d, at the end", kind, seed)
-			moved, parts = moved+s.moved, max(parts, s.parts)
-			if n := s.store.Bytes(); n != 0 {
-				t.Fatalf("%v, seed %d: %d bytes are on disk when no window is open", kind, seed, n)
-			}
+			s.end(ctx, "%v, seed %d, at the end", kind, seed)
+			all.add(s)
 		}
 	}
-	if moved < 200 || parts < 5 {
-		t.Fatalf("state was on disk %d times, saved in at most %d parts", moved, parts)
-	}
+	all.atLeast(t, 200, 5)
 }
 
 // TestSpilledJoinStaysWithinItsBudget: also while it gives its rows.

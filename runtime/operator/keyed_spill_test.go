@@ -102,7 +102,7 @@ func (r *keyedRun) step(k Keyed, in *KeyedRows, out *Results) error {
 func TestSpilledKeysSayTheSame(t *testing.T) {
 	merged := 0
 	for i, c := range keyedCases(t) {
-		moved, parts := 0, 0
+		all := trips{}
 		for seed := uint64(1); seed <= 3; seed++ {
 			rng := rand.New(rand.NewPCG(seed, uint64(100+i)))
 			r := &keyedRun{keyedCase: c, rng: rng, keys: []int64{900, 60, 3}[seed-1]}
@@ -128,15 +128,14 @@ func TestSpilledKeysSayTheSame(t *testing.T) {
 					s.restart(r.now)
 				}
 			}
-			s.both(func(k Keyed, out *Results) error { return k.Advance(expr.NewContext(nil, 1), batch.MaxWatermark, out) })
-			s.same("%s, seed %d, at the end", c.name, seed)
-			moved, parts = moved+s.moved, max(parts, s.parts)
+			s.advance(expr.NewContext(nil, 1), batch.MaxWatermark, "%s, seed %d, at the end", c.name, seed)
+			all.add(s)
 			if err := s.store.Close(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if moved < 80 || parts < 2 {
-			t.Errorf("%s: state was on disk %d times, saved in at most %d parts", c.name, moved, parts)
+		if all.moved < 80 || all.parts < 2 {
+			t.Errorf("%s: state was on disk %d times, saved in at most %d parts", c.name, all.moved, all.parts)
 		}
 	}
 	if merged < 100 {
@@ -227,7 +226,7 @@ func rankedOf(rng *rand.Rand, n int, keys, wm int64) *KeyedRows {
 
 // TestSpilledRanksSayTheSame: the first rows of keys in windows, and of input that ends.
 func TestSpilledRanksSayTheSame(t *testing.T) {
-	moved, parts := 0, 0
+	all := trips{}
 	for seed := uint64(1); seed <= 12; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 61))
 		op := &graph.Rank{Keys: []int{0}, Order: []graph.SortKey{{Column: 3, Desc: seed%4 == 0}}, N: []int64{1, 4}[rng.IntN(2)], Number: seed%2 == 0}
@@ -247,29 +246,19 @@ func TestSpilledRanksSayTheSame(t *testing.T) {
 			if seed%5 == 0 {
 				collide(in)
 			}
-			s.both(func(k Keyed, out *Results) error { return k.Fold(ctx, in, out) })
-			if rng.IntN(3) > 0 {
-				s.spill()
-			}
+			s.fold(ctx, in)
 			if rng.IntN(2) == 0 {
 				wm += rng.Int64N(120)
-				s.both(func(k Keyed, out *Results) error { return k.Advance(ctx, wm, out) })
-				s.same("seed %d, step %d", seed, step)
+				s.advance(ctx, wm, "seed %d, step %d", seed, step)
 			}
 			if rng.IntN(15) == 0 && seed%5 != 0 {
 				s.restart(0)
 			}
 		}
-		s.both(func(k Keyed, out *Results) error { return k.Advance(ctx, batch.MaxWatermark, out) })
-		s.same("seed %d, at the end", seed)
-		if n := s.store.Bytes(); n != 0 {
-			t.Fatalf("seed %d: %d bytes are on disk when no window is open", seed, n)
-		}
-		moved, parts = moved+s.moved, max(parts, s.parts)
+		s.end(ctx, "seed %d, at the end", seed)
+		all.add(s)
 	}
-	if moved < 200 || parts < 5 {
-		t.Fatalf("state was on disk %d times, saved in at most %d parts", moved, parts)
-	}
+	all.atLeast(t, 200, 5)
 }
 
 // TestSpillingRanksToADiskThatFails: each operation on the disk fails once, of windows

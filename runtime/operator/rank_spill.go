@@ -46,16 +46,7 @@ func (r *Rank) move(panes []*rankPane) error {
 	if len(panes) == 0 {
 		return nil
 	}
-	runs := make([]*spill.Run, len(panes))
-	err := r.disk.write(func(w *spill.Writer) error {
-		for i, p := range panes {
-			runs[i] = w.Begin(0)
-			if err := r.writePane(w, p); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	runs, err := r.disk.writeRuns(len(panes), func(w *spill.Writer, i int) error { return r.writePane(w, panes[i]) })
 	if err != nil {
 		return err
 	}
@@ -116,8 +107,7 @@ func (r *Rank) each(p *rankPane, f func(*rankPane) error) error {
 	for _, x := range spill.Ranges(p.runs, r.disk.rangeBytes()) {
 		part := r.newPane(p.Span)
 		for _, run := range p.runs {
-			from, to := run.Between(x)
-			for block := from; block < to; block++ {
+			for block := range run.In(x) {
 				if err := r.read(part, run, block, x); err != nil {
 					return err
 				}

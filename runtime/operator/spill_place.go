@@ -34,6 +34,20 @@ func (p *spillPlace) write(f func(w *spill.Writer) error) error {
 	return w.Finish()
 }
 
+// writeRuns writes n runs: f writes the blocks of each.
+func (p *spillPlace) writeRuns(n int, f func(w *spill.Writer, i int) error) ([]*spill.Run, error) {
+	runs := make([]*spill.Run, n)
+	return runs, p.write(func(w *spill.Writer) error {
+		for i := range runs {
+			runs[i] = w.Begin(0)
+			if err := f(w, i); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // read reads a block of a run. It is good until the next one is read or written.
 func (p *spillPlace) read(r *spill.Run, block int) (*state.Reader, error) {
 	buf, err := r.Read(block, p.buf)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/state"
 	"github.com/millrace/millrace/runtime/state/spill"
 	"github.com/millrace/millrace/storage/vfs"
@@ -85,6 +86,45 @@ func (s *spilled) both(f func(k Keyed, out *Results) error) {
 		if err := f(k, s.results(i)); err != nil {
 			s.t.Fatal(err)
 		}
+	}
+}
+
+// fold hands over rows, behind which state goes to disk two times of three.
+func (s *spilled) fold(ctx *expr.Context, in *KeyedRows) {
+	s.t.Helper()
+	s.both(func(k Keyed, out *Results) error { return k.Fold(ctx, in, out) })
+	if s.rng.IntN(3) > 0 {
+		s.spill()
+	}
+}
+
+// advance puts the watermark forward, and compares what was said.
+func (s *spilled) advance(ctx *expr.Context, watermark int64, what string, args ...any) {
+	s.t.Helper()
+	s.both(func(k Keyed, out *Results) error { return k.Advance(ctx, watermark, out) })
+	s.same(what, args...)
+}
+
+// end is the end of the input: nothing stays on disk.
+func (s *spilled) end(ctx *expr.Context, what string, args ...any) {
+	s.t.Helper()
+	s.advance(ctx, batch.MaxWatermark, what, args...)
+	if n := s.store.Bytes(); n != 0 {
+		s.t.Fatalf("%s: %d bytes are on disk after the end", fmt.Sprintf(what, args...), n)
+	}
+}
+
+// trips is how often the state of several was on disk, and in how many parts it was
+// saved at most.
+type trips struct{ moved, parts int }
+
+func (x *trips) add(s *spilled) { x.moved, x.parts = x.moved+s.moved, max(x.parts, s.parts) }
+
+// atLeast makes sure that a test has tested something.
+func (x *trips) atLeast(t *testing.T, moved, parts int) {
+	t.Helper()
+	if x.moved < moved || x.parts < parts {
+		t.Fatalf("state was on disk %d times, saved in at most %d parts", x.moved, x.parts)
 	}
 }
 

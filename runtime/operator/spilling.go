@@ -89,16 +89,7 @@ func (s *spiller) move(tables []*aggTable) error {
 	if len(tables) == 0 {
 		return nil
 	}
-	runs := make([]*spill.Run, len(tables))
-	err := s.write(func(w *spill.Writer) error {
-		for i, t := range tables {
-			runs[i] = w.Begin(0)
-			if err := s.writeTable(w, t); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	runs, err := s.writeRuns(len(tables), func(w *spill.Writer, i int) error { return s.writeTable(w, tables[i]) })
 	if err != nil {
 		return err
 	}
@@ -179,8 +170,7 @@ func (s *spiller) each(tables []*aggTable, f func(*aggTable) error) error {
 	for _, x := range spill.Ranges(runs, s.rangeBytes()) {
 		part := s.fresh()
 		for _, r := range runs {
-			from, to := r.Between(x)
-			for i := from; i < to; i++ {
+			for i := range r.In(x) {
 				if err := s.merge(part, r, i, x); err != nil {
 					return err
 				}

@@ -200,8 +200,7 @@ func (j *StreamJoin) mergeRange(w *spill.Writer, runs []groupRun, x spill.Range,
 	}
 	is := func(cols []*batch.Vec, i int, h uint64) bool { return x.Has(h) && j.keys.Slot(cols, h, i) < 0 }
 	for k := range runs {
-		from, to := runs[k].Between(x)
-		for block := from; block < to; block++ {
+		for block := range runs[k].In(x) {
 			if err := part.readBlock(&runs[k], block, is); err != nil {
 				return err
 			}

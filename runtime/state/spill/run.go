@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"hash/crc32"
 	"io"
+	"iter"
 	"slices"
 )
 
@@ -47,13 +48,13 @@ func (r *Run) Find(hash uint64) int {
 	return i
 }
 
-// Between gives the blocks with hashes of a range: from the first to, not including,
-// the second.
-func (r *Run) Between(x Range) (from, to int) {
-	from, _ = slices.BinarySearchFunc(r.blocks, x.Low, func(b block, h uint64) int { return cmp.Compare(b.high, h) })
-	for to = from; to < len(r.blocks) && r.blocks[to].low <= x.High; to++ {
+// In gives the blocks that may have hashes of a range, in order.
+func (r *Run) In(x Range) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		i, _ := slices.BinarySearchFunc(r.blocks, x.Low, func(b block, h uint64) int { return cmp.Compare(b.high, h) })
+		for ; i < len(r.blocks) && r.blocks[i].low <= x.High && yield(i); i++ {
+		}
 	}
-	return from, to
 }
 
 // Read reads a block into buf, which grows as needed.
