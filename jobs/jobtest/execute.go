@@ -115,11 +115,18 @@ func newExecution(ctx context.Context, t *Test, c *compiledJob, g *given) (*exec
 // run runs the job until the records of a step were processed, or to its end.
 func (x *execution) run(ctx context.Context, step int) (*outcome, error) {
 	read := x.given.begin(step)
-	run, err := engine.Start(ctx, &x.job, x.deps)
+	deps, changed := x.deps, make(chan struct{}, 1)
+	deps.Hooks.Changed = func() {
+		select {
+		case changed <- struct{}{}:
+		default: // it is to be looked at already
+		}
+	}
+	run, err := engine.Start(ctx, &x.job, deps)
 	if err != nil {
 		return nil, err
 	}
-	err = x.await(ctx, run, read)
+	err = x.await(ctx, run, read, changed)
 	c := x.c.collect
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,16 +140,11 @@ func (x *execution) run(ctx context.Context, step int) (*outcome, error) {
 	return out, err
 }
 
-// lookEvery is how often the lanes of a run are looked at; no result depends on it.
-const lookEvery = 2 * time.Millisecond
-
 // await waits until the records of the step were processed, and stops the run, or until
-// it has ended.
-func (x *execution) await(ctx context.Context, run *engine.Run, read <-chan struct{}) error {
+// it has ended. changed says that a lane may have another state.
+func (x *execution) await(ctx context.Context, run *engine.Run, read, changed <-chan struct{}) error {
 	ended := make(chan error, 1)
 	go func() { ended <- run.Wait(ctx) }()
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
 	all := false
 	for {
 		select {
@@ -153,7 +155,7 @@ func (x *execution) await(ctx context.Context, run *engine.Run, read <-chan stru
 			return err
 		case <-read:
 			all, read = true, nil
-		case <-tick.C:
+		case <-changed:
 		}
 		if x.given.step >= x.given.steps {
 			continue // it ends by itself

@@ -49,12 +49,9 @@ type Test struct {
 	// Ordered: rows are compared in order.
 	Ordered bool
 
-	// clock is where the job's clock stands at the beginning; zero: it is the system's.
-	clock time.Time
-	given []givenTable
+	// part is the beginning, and what there is when the input has ended.
+	part
 	steps []*step
-	// expected is what there is when the input has ended.
-	expected
 }
 
 // step is a part of the input, with what there is to see when all of it, and of the
@@ -62,7 +59,13 @@ type Test struct {
 type step struct {
 	name string
 	line int
-	// clock is where the clock is put before anything is read; zero: it stays.
+	part
+}
+
+// part is what a test and each of its steps may say.
+type part struct {
+	// clock is where the job's clock is put before anything is read; zero: it stays, at
+	// the beginning it is the system's.
 	clock time.Time
 	given []givenTable
 	expected

@@ -9,7 +9,8 @@ import (
 )
 
 func (r *fileReader) test(n *yaml.Node) *Test {
-	t := &Test{Line: n.Line, expected: expected{node: resolve(n)}}
+	t := &Test{Line: n.Line}
+	t.node = resolve(n)
 	for _, e := range r.entries(n, "a test", "name", "set", "clock", "given", "steps", "want", "dead", "ordered") {
 		switch e.key {
 		case "name":
@@ -21,10 +22,6 @@ func (r *fileReader) test(n *yaml.Node) *Test {
 			if t.Ordered = v.Value == "true"; v.Tag != "!!bool" {
 				r.fail(v, "ordered: want true or false")
 			}
-		case "clock":
-			t.clock = r.clock(e.value)
-		case "given":
-			t.given = r.given(e.value)
 		case "steps":
 			items := r.items(e.value, "steps")
 			if len(items) == 0 {
@@ -34,7 +31,7 @@ func (r *fileReader) test(n *yaml.Node) *Test {
 				t.steps = append(t.steps, r.step(item, t))
 			}
 		default:
-			r.expectation(&t.expected, e)
+			r.part(&t.part, e)
 		}
 	}
 	if t.Name == "" {
@@ -57,17 +54,13 @@ func (r *fileReader) test(n *yaml.Node) *Test {
 
 // step reads a step of a test.
 func (r *fileReader) step(n *yaml.Node, t *Test) *step {
-	st := &step{line: n.Line, expected: expected{node: resolve(n)}}
+	st := &step{line: n.Line}
+	st.node = resolve(n)
 	for _, e := range r.entries(n, "a step", "name", "clock", "given", "want", "dead") {
-		switch e.key {
-		case "name":
+		if e.key == "name" {
 			st.name = r.text(e.value, "name")
-		case "clock":
-			st.clock = r.clock(e.value)
-		case "given":
-			st.given = r.given(e.value)
-		default:
-			r.expectation(&st.expected, e)
+		} else {
+			r.part(&st.part, e)
 		}
 	}
 	if st.name == "" {
@@ -97,9 +90,13 @@ func (r *fileReader) given(n *yaml.Node) []givenTable {
 	return out
 }
 
-// expectation reads the keys want and dead.
-func (r *fileReader) expectation(x *expected, e entry) {
+// part reads what a test and a step have in common.
+func (r *fileReader) part(x *part, e entry) {
 	switch e.key {
+	case "clock":
+		x.clock = r.clock(e.value)
+	case "given":
+		x.given = r.given(e.value)
 	case "want":
 		for _, w := range r.entries(e.value, "want") {
 			tab := wantTable{table: w.key, line: w.node.Line, node: resolve(w.value)}

@@ -66,8 +66,8 @@ type Deps struct {
 type Hooks struct {
 	// Committed is called after each commit with its rows and bytes.
 	Committed func(table string, artifacts int, rows, bytes int64, took time.Duration)
-	// LaneState is called when a lane's state changes.
-	LaneState func(lane string, s lane.State, err error)
+	// Changed is called when a lane's state or progress, as Status has it, may be another.
+	Changed func()
 }
 
 // KeyedFactory makes keyed stages.

@@ -165,6 +165,9 @@ func (r *Run) stir(l *laneOf) {
 		t.stirred.Store(true)
 	}
 	r.changed()
+	if f := r.deps.Hooks.Changed; f != nil {
+		f()
+	}
 }
 
 // timed does what is due by the clock.
