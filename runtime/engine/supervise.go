@@ -103,8 +103,9 @@ func (r *Run) look() (over bool) {
 		return false
 	}
 	lanes := r.snapshot()
-	// Asked before the closers look: what they see is then final.
-	ended := !r.stopping.Load() && r.ended(lanes)
+	// Asked before the closers look: what they see is then final. Lanes that Stop has
+	// ended meanwhile have not ended by themselves.
+	ended := !r.stopping.Load() && r.ended(lanes) && !r.stopping.Load()
 	pending := r.stepClosers(lanes, ended)
 	r.timed(lanes)
 	return ended && r.over(lanes, pending)
