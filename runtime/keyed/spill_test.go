@@ -18,27 +18,19 @@ import (
 // with all of it on disk after each message: restarts go on from checkpoints of it, and
 // nothing stays behind.
 func TestCrashAtEachStepWithStateOnDisk(t *testing.T) {
-	fs := leftovers(t)
-	crashAtEachStep(t, fs)
-	nothingLeft(t, fs)
+	onDisk(t, crashAtEachStep)
 }
 
 func TestUpdatesOnDiskSurviveCrashes(t *testing.T) {
-	fs := leftovers(t)
-	updatesSurviveCrashes(t, fs)
-	nothingLeft(t, fs)
+	onDisk(t, updatesSurviveCrashes)
 }
 
 func TestJoinOnDiskSurvivesCrashes(t *testing.T) {
-	fs := leftovers(t)
-	joinSurvivesCrashes(t, fs)
-	nothingLeft(t, fs)
+	onDisk(t, joinSurvivesCrashes)
 }
 
 func TestStreamJoinOnDiskSurvivesCrashes(t *testing.T) {
-	fs := leftovers(t)
-	streamJoinSurvivesCrashes(t, fs)
-	nothingLeft(t, fs)
+	onDisk(t, streamJoinSurvivesCrashes)
 }
 
 // leftovers is a disk on which a process that died has left something.
@@ -58,6 +50,13 @@ func leftovers(t *testing.T) *vfs.MemFS {
 		t.Fatal(err)
 	}
 	return fs
+}
+
+// onDisk runs a test whose state goes to disk: at the end nothing is there.
+func onDisk(t *testing.T, test func(t *testing.T, spill vfs.FS)) {
+	fs := leftovers(t)
+	test(t, fs)
+	nothingLeft(t, fs)
 }
 
 func nothingLeft(t *testing.T, fs vfs.FS) {
