@@ -2,7 +2,6 @@ package services
 
 import (
 	"bytes"
-	"fmt"
 	"net"
 	"sync"
 )
@@ -29,16 +28,13 @@ func (w Wrong) String() string {
 
 // HDFSProxy stands before a NameNode: it can spoil one call, and tells of all.
 type HDFSProxy struct {
-	listener net.Listener
-	backend  string
-
-	mu     sync.Mutex
+	*relay
+	// of mu:
 	method []byte // of the call to spoil
 	nth    int    // spoil the n-th from now on, 0: none
 	how    Wrong
 	fired  bool
 	watch  func(method string, answered bool)
-	conns  map[net.Conn]bool
 }
 
 // changingCalls are the calls of a NameNode that Watch tells of.
@@ -46,17 +42,14 @@ var changingCalls = []string{"create", "addBlock", "updateBlockForPipeline", "co
 
 // NewHDFSProxy listens on a free port for the NameNode at backend.
 func NewHDFSProxy(backend string) (*HDFSProxy, error) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	r, err := newRelay("a NameNode", backend)
 	if err != nil {
-		return nil, fmt.Errorf("starting a proxy of a NameNode: %w", err)
+		return nil, err
 	}
-	p := &HDFSProxy{listener: l, backend: backend, conns: map[net.Conn]bool{}}
+	p := &HDFSProxy{relay: r}
 	go p.serve()
 	return p, nil
 }
-
-// Addr is where clients connect.
-func (p *HDFSProxy) Addr() string { return p.listener.Addr().String() }
 
 // Spoil arms the proxy for the n-th call of a method from now on, once.
 func (p *HDFSProxy) Spoil(method string, nth int, how Wrong) {
@@ -128,12 +121,6 @@ func (p *HDFSProxy) serve() {
 	}
 }
 
-func (p *HDFSProxy) track(c net.Conn) {
-	p.mu.Lock()
-	p.conns[c] = true
-	p.mu.Unlock()
-}
-
 // pass copies one connection. A client sends a request in one write and waits
 // for the reply, so what is read at once is one request.
 func (p *HDFSProxy) pass(client net.Conn) {
@@ -142,8 +129,9 @@ func (p *HDFSProxy) pass(client net.Conn) {
 		reset(client)
 		return
 	}
-	p.track(client)
-	p.track(server)
+	if !p.track(client, server) {
+		return
+	}
 	var mu sync.Mutex
 	mute := false // replies go nowhere
 	end := false  // and the connection is reset at the next one
@@ -202,23 +190,5 @@ func (p *HDFSProxy) pass(client net.Conn) {
 			reset(client)
 			return
 		}
-	}
-}
-
-// reset closes a connection with RST.
-func reset(c net.Conn) {
-	if t, ok := c.(*net.TCPConn); ok {
-		_ = t.SetLinger(0) // best effort: a plain close is a failure, too
-	}
-	c.Close()
-}
-
-// Close ends the proxy and its connections.
-func (p *HDFSProxy) Close() {
-	p.listener.Close()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for c := range p.conns {
-		c.Close()
 	}
 }

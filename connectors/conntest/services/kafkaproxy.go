@@ -2,7 +2,6 @@ package services
 
 import (
 	"encoding/binary"
-	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -11,13 +10,8 @@ import (
 
 // KafkaProxy stands before a broker: it spoils requests by their kind.
 type KafkaProxy struct {
-	listener net.Listener
-	backend  string
-
-	mu     sync.Mutex
-	spoils []*Spoilt
-	conns  map[net.Conn]bool
-	closed bool
+	*relay
+	spoils []*Spoilt // of mu
 }
 
 // Spoilt is a request that a KafkaProxy spoils, once.
@@ -34,17 +28,14 @@ func (s *Spoilt) Came() <-chan struct{} { return s.came }
 
 // newKafkaProxy listens on a free port for the broker at backend.
 func newKafkaProxy(backend string) (*KafkaProxy, error) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	r, err := newRelay("a Kafka broker", backend)
 	if err != nil {
-		return nil, fmt.Errorf("starting a proxy of a Kafka broker: %w", err)
+		return nil, err
 	}
-	p := &KafkaProxy{listener: l, backend: backend, conns: map[net.Conn]bool{}}
+	p := &KafkaProxy{relay: r}
 	go p.serve()
 	return p, nil
 }
-
-// Addr is where clients connect.
-func (p *KafkaProxy) Addr() string { return p.listener.Addr().String() }
 
 // Spoil arms the proxy for the next request with this API key of the client with this
 // id. What hangs ends with Mend, or with the broker.
@@ -59,20 +50,9 @@ func (p *KafkaProxy) Spoil(client string, key int16, how Wrong) *Spoilt {
 // Mend takes back what has befallen nobody, and ends all connections.
 func (p *KafkaProxy) Mend() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.spoils = nil
-	for c := range p.conns {
-		c.Close()
-	}
-}
-
-// Close ends the proxy and its connections.
-func (p *KafkaProxy) Close() {
-	p.listener.Close()
-	p.mu.Lock()
-	p.closed = true
 	p.mu.Unlock()
-	p.Mend()
+	p.closeAll()
 }
 
 func (p *KafkaProxy) serve() {
@@ -93,20 +73,6 @@ func (p *KafkaProxy) serve() {
 		go c.up()
 		go c.down()
 	}
-}
-
-// track notes connections that Mend has to end; it ends them if that has come.
-func (p *KafkaProxy) track(both ...net.Conn) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range both {
-		if p.closed {
-			c.Close()
-			continue
-		}
-		p.conns[c] = true
-	}
-	return !p.closed
 }
 
 // hit takes the spoilt request that this one is, if any.
@@ -135,10 +101,7 @@ type kafkaConn struct {
 func (c *kafkaConn) end() {
 	reset(c.client)
 	c.server.Close()
-	c.p.mu.Lock()
-	defer c.p.mu.Unlock()
-	delete(c.p.conns, c.client)
-	delete(c.p.conns, c.server)
+	c.p.forget(c.client, c.server)
 }
 
 // readFrame reads a request or an answer with its length in front. Beginning with it are,
