@@ -22,24 +22,10 @@ import (
 var shared *services.ClickHouse
 
 func TestMain(m *testing.M) {
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "millrace-clickhouse-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	if shared, err = services.StartClickHouse(ctx, dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer shared.Close()
-	return m.Run()
+	os.Exit(services.Main(m, 5*time.Minute, func(ctx context.Context, dir string) (_ *services.ClickHouse, err error) {
+		shared, err = services.StartClickHouse(ctx, dir)
+		return shared, err
+	}))
 }
 
 // ask runs a statement on the server itself.

@@ -31,25 +31,10 @@ var cluster *services.HDFS
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "millrace-hdfs-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	defer cancel()
-	cluster, err = services.StartHDFS(ctx, services.HDFSOptions{Dir: filepath.Join(dir, "cluster")})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer cluster.Close()
-	return m.Run()
+	os.Exit(services.Main(m, 10*time.Minute, func(ctx context.Context, dir string) (_ *services.HDFS, err error) {
+		cluster, err = services.StartHDFS(ctx, services.HDFSOptions{Dir: filepath.Join(dir, "cluster")})
+		return cluster, err
+	}))
 }
 
 var directories atomic.Int64

@@ -23,23 +23,11 @@ import (
 // shared is the broker of all tests of the package that need one alone.
 var shared *services.Kafka
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "millrace-kafka-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	if shared, err = services.StartKafka(ctx, services.KafkaOptions{Dir: dir, Proxies: true, Properties: quickly(nil)}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer shared.Close()
-	return m.Run()
+func TestMain(m *testing.M) {
+	os.Exit(services.Main(m, 5*time.Minute, func(ctx context.Context, dir string) (_ *services.Kafka, err error) {
+		shared, err = services.StartKafka(ctx, services.KafkaOptions{Dir: dir, Proxies: true, Properties: quickly(nil)})
+		return shared, err
+	}))
 }
 
 // quickly are settings of brokers that notice soon: one that was killed is let in again

@@ -21,23 +21,11 @@ import (
 // shared is the server of all tests of the package.
 var shared *services.Redis
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "millrace-redis-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	if shared, err = services.StartRedis(ctx, dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer shared.Close()
-	return m.Run()
+func TestMain(m *testing.M) {
+	os.Exit(services.Main(m, 5*time.Minute, func(ctx context.Context, dir string) (_ *services.Redis, err error) {
+		shared, err = services.StartRedis(ctx, dir)
+		return shared, err
+	}))
 }
 
 func ask(t testing.TB, command ...string) string {
