@@ -53,7 +53,12 @@ func (c *compiler) tableAs(s *syntax.CreateTable) (*syntax.CreateTable, *syntax.
 			return nil, nil, false
 		}
 		name := &syntax.Ident{Loc: syntax.Loc{Src: out.Spans[i]}, Name: col.Name, Quoted: true}
-		given[col.Name] = &syntax.ColumnDef{Loc: name.Loc, Name: name, Type: typeAST(col.Type, name.Loc)}
+		typ, ok := typeAST(col.Type, name.Loc)
+		if !ok {
+			c.diags.Errorf(diag.CodeInternal, out.Spans[i], "the type %s of column %q is not one of CREATE TABLE", col.Type, col.Name)
+			return nil, nil, false
+		}
+		given[col.Name] = &syntax.ColumnDef{Loc: name.Loc, Name: name, Type: typ}
 		insert.Columns = append(insert.Columns, name)
 		columns = append(columns, given[col.Name])
 	}
@@ -69,16 +74,16 @@ func (c *compiler) tableAs(s *syntax.CreateTable) (*syntax.CreateTable, *syntax.
 	return &table, insert, true
 }
 
-// typeAST is a type as CREATE TABLE has it.
-func typeAST(t rt.Type, at syntax.Loc) *syntax.DataType {
+// typeAST is a type as CREATE TABLE has it; false: it has no such type.
+func typeAST(t rt.Type, at syntax.Loc) (*syntax.DataType, bool) {
 	e, _ := syntax.ParseExpr(diag.NewFile("type", "CAST(NULL AS "+t.WithNullable(true).String()+")"), syntax.Options{})
 	cast, ok := e.(*syntax.Cast)
 	if !ok {
-		return &syntax.DataType{Loc: at, Kind: syntax.TypeString}
+		return nil, false
 	}
 	d := *cast.Type
 	d.Loc, d.NotNull = at, !t.Nullable
-	return &d
+	return &d, true
 }
 
 // explainTableAs binds EXPLAIN CREATE TABLE ... AS, which declares nothing.
