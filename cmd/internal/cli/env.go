@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/jobs/control"
 	"github.com/millrace/millrace/jobs/node"
 	"github.com/millrace/millrace/jobs/userfunc"
+	"github.com/millrace/millrace/storage/topiclog"
 	"github.com/millrace/millrace/storage/vfs"
 )
 
@@ -131,7 +132,7 @@ func (e *Env) api(ctx context.Context, command string) (api control.API, close f
 		if !errors.Is(err, control.ErrNoOwner) {
 			return err
 		}
-		n, err := e.openOnce(ctx, command, e.connectors, true)
+		n, err := e.openOnce(ctx, command, e.connectors, topiclog.Options{}, true)
 		if err == nil {
 			api, close = n, n.Close
 			return nil
@@ -147,22 +148,22 @@ func (e *Env) api(ctx context.Context, command string) (api control.API, close f
 
 // open makes this process the owner of the data directory.
 func (e *Env) open(ctx context.Context, command string) (*node.Node, error) {
-	return e.openWith(ctx, command, e.connectors)
+	return e.openWith(ctx, command, e.connectors, topiclog.Options{})
 }
 
-// openWith is open with other connectors.
-func (e *Env) openWith(ctx context.Context, command string, cs node.Connectors) (n *node.Node, err error) {
+// openWith is open with other connectors and options of the log store.
+func (e *Env) openWith(ctx context.Context, command string, cs node.Connectors, store topiclog.Options) (n *node.Node, err error) {
 	err = e.whileOwnedBriefly(ctx, func() (err error) {
-		n, err = e.openOnce(ctx, command, cs, false)
+		n, err = e.openOnce(ctx, command, cs, store, false)
 		return err
 	})
 	return n, err
 }
 
 // openOnce fails with an OwnedError where another process is the owner.
-func (e *Env) openOnce(ctx context.Context, command string, cs node.Connectors, brief bool) (*node.Node, error) {
+func (e *Env) openOnce(ctx context.Context, command string, cs node.Connectors, store topiclog.Options, brief bool) (*node.Node, error) {
 	n, err := node.Open(ctx, node.Options{
-		Dir: e.data, Version: e.Version, Command: command, Connectors: cs, Now: e.Now, FS: e.FS, Brief: brief, Functions: e.Functions,
+		Dir: e.data, Version: e.Version, Command: command, Connectors: cs, Now: e.Now, FS: e.FS, Brief: brief, Functions: e.Functions, Store: store,
 	})
 	var owned *node.OwnedError
 	if errors.As(err, &owned) {

@@ -25,6 +25,9 @@ import (
 // drainTime is how long requests under way may take when the server stops.
 const drainTime = 10 * time.Second
 
+// leastWriteCache is the smallest write cache that the log store takes, in bytes.
+const leastWriteCache = 1 << 20
+
 // serverFlags are what `server` is told.
 type serverFlags struct {
 	kafka      []string
@@ -32,6 +35,7 @@ type serverFlags struct {
 	security   securityFlags
 	autoCreate int
 	partitions int
+	writeCache string
 }
 
 func serverCommand(e *Env) *cobra.Command {
@@ -64,6 +68,7 @@ The first SIGINT or SIGTERM answers what was read, then exits 0.`,
 	fl.StringVar(&f.advertise, "advertise", "", "tell clients to connect to `HOST:PORT`; else to the address they came by")
 	fl.IntVar(&f.autoCreate, "auto-create", 0, "make a missing topic that a client asks for, with `N` partitions; 0: do not")
 	fl.IntVar(&f.partitions, "partitions", 1, "`N` partitions for topics that clients create without a number")
+	fl.StringVar(&f.writeCache, "write-cache", "128mb", "`SIZE` of the memory for records that only the journal has yet")
 	f.security.add(cmd)
 	return cmd
 }
@@ -84,7 +89,14 @@ func (e *Env) serve(cmd *cobra.Command, f serverFlags) (err error) {
 	if err := checkAddresses(f.kafka, &o); err != nil {
 		return err
 	}
-	n, store, err := e.openLog(cmd.Context(), commandName(cmd))
+	cache, err := connector.ParseBytes(f.writeCache)
+	if err == nil && cache < leastWriteCache {
+		err = errors.New("at least 1 mb")
+	}
+	if err != nil {
+		return usage("--write-cache %s: %v", f.writeCache, err)
+	}
+	n, store, err := e.openLog(cmd.Context(), commandName(cmd), topiclog.Options{CacheBytes: cache})
 	if err != nil {
 		return err
 	}
@@ -159,12 +171,12 @@ func checkAddresses(addrs []string, o *kafkaproto.Options) error {
 
 // openLog makes this process the owner of the data directory, and hands out its
 // log.
-func (e *Env) openLog(ctx context.Context, command string) (*node.Node, *topiclog.Store, error) {
+func (e *Env) openLog(ctx context.Context, command string, o topiclog.Options) (*node.Node, *topiclog.Store, error) {
 	var store *topiclog.Store
 	n, err := e.openWith(ctx, command, func(log *client.Client, fsys vfs.FS) (*connector.Registry, error) {
 		store = log.Store()
 		return e.connectors(log, fsys)
-	})
+	}, o)
 	return n, store, err
 }
 

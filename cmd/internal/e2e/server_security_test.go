@@ -168,6 +168,8 @@ func TestServerSecurityRefusals(t *testing.T) {
 		"a session without login":    {on("--kafka-session", "1h"), "--kafka-sasl"},
 		"a super user of nobody":     {on("--super-user", "admin"), "--kafka-sasl"},
 		"no connections":             {on("--max-connections", "0"), "--max-connections"},
+		"a write cache of nothing":   {on("--write-cache", "64kb"), "at least 1 mb"},
+		"a write cache of no size":   {on("--write-cache", "much"), "--write-cache much"},
 		"a password by argument":     {[]string{"users", "create", "ann", "secret"}, "argument"},
 		"an empty password":          {[]string{"users", "create", "ann"}, "empty"},
 		"nobody's rule":              {[]string{"acls", "create", "--operation", "read", "--topic", "t"}, "--allow"},

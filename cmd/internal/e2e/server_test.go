@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -115,5 +117,34 @@ func TestServerRefusals(t *testing.T) {
 	}
 	if r := w.run("server", "--kafka", "0.0.0.0:0"); !strings.Contains(r.stderr, "--allow-unauthenticated") {
 		t.Errorf("a listener for everybody: %s", r.stderr)
+	}
+}
+
+// TestServerWriteCache: what the write cache has no room for goes to segment files; until
+// then only the journal has it.
+func TestServerWriteCache(t *testing.T) {
+	for size, flushed := range map[string]bool{"1mb": true, "64mb": false} {
+		t.Run(size, func(t *testing.T) {
+			w := newWorld(t)
+			_, addr := w.server("--auto-create", "1", "--write-cache", size)
+			c, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.DefaultProduceTopic("clicks"), kgo.AllowAutoTopicCreation(), kgo.ProducerBatchCompression(kgo.NoCompression()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			value := make([]byte, 100<<10)
+			for range 40 {
+				if err := c.ProduceSync(ctx, &kgo.Record{Value: value}).FirstErr(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// Of 4 MB that were acknowledged, a cache of 1 MiB cannot hold all.
+			files, err := os.ReadDir(filepath.Join(w.data, "log", "segments"))
+			if err != nil || len(files) > 0 != flushed {
+				t.Errorf("%d segment files, %v", len(files), err)
+			}
+		})
 	}
 }
