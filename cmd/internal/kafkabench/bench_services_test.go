@@ -22,7 +22,7 @@ func TestScenarios(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	for name, args := range map[string]string{
-		"throughput": "-systems millrace-os -repetitions 1 -batches 16384 -partitions 3 -bytes 200000 -warm-bytes 20000 -disk-bytes 1048576",
+		"throughput": "-systems millrace-os,ceiling -repetitions 1 -batches 16384 -partitions 3 -bytes 200000 -warm-bytes 20000 -disk-bytes 1048576",
 		"many":       "-partitions 3,300 -clients franz,prepared -repetitions 1 -bytes 100000",
 		"scan":       "-systems millrace -partitions 3 -repetitions 1 -bytes 200000 -seconds 1 -rate 100 -batches 16384",
 		"idle":       "-systems millrace",

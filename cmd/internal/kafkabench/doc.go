@@ -17,7 +17,8 @@
 //	many        one record into each of many partitions, round and round
 //	scan        latency of a producer with and without readers of old records
 //	idle        memory of a server with ten topics that nobody uses
-//	restart     time from the start of a server after SIGKILL until it answers
+//	restart     time from the start of a server after SIGKILL until it answers, with
+//	            everything that was written in the journal and in no segment
 //
 // A repetition of throughput is a fresh server on an empty directory, one of each
 // system after another; the order turns around with every repetition. First some
@@ -34,6 +35,8 @@
 //	millrace-os     topics with millrace.durability=os: no sync before acknowledging
 //	kafka           Apache Kafka with its default: no sync
 //	kafka-flush     topics with flush.messages=1: a sync for each append
+//	ceiling         a server of the bench without disk and checks, which shows what the
+//	                clients can do
 //
 // Kafka has a heap of 1 GiB and its JVM's defaults, the tools a heap of 512 MiB.
 // Everything listens on loopback.

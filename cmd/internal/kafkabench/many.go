@@ -107,9 +107,9 @@ func (b *bench) manyOf(ctx context.Context, system, client string, partitions in
 	var sent, batches int64
 	var own time.Duration
 	cpu, err := s.cpuOf(ctx, func() (err error) {
-		before, began := ownCPU(), time.Now()
+		before, began := cpuTime(unix.RUSAGE_SELF), time.Now()
 		sent, batches, err = p.send(ctx, max(b.bytes/int64(m.Record), int64(m.Partitions)))
-		m.Rate, own = perSecond(sent*int64(m.Record), time.Since(began)), ownCPU()-before
+		m.Rate, own = perSecond(sent*int64(m.Record), time.Since(began)), cpuTime(unix.RUSAGE_SELF)-before
 		return err
 	})
 	m.Files = float64(stop())
@@ -123,10 +123,10 @@ func (b *bench) manyOf(ctx context.Context, system, client string, partitions in
 	return m, err
 }
 
-// ownCPU is the processor time that this process, which is the client, has used.
-func ownCPU() time.Duration {
+// cpuTime is the processor time of this process, or of its children that have ended.
+func cpuTime(who int) time.Duration {
 	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+	if err := unix.Getrusage(who, &u); err != nil {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
@@ -147,7 +147,7 @@ func (b *bench) producer(ctx context.Context, s *server, client string, topics [
 		value[i] = 'A' + byte(i%26)
 	}
 	if client == clientPrepared {
-		return newPrepared(ctx, s.addr, topics, value)
+		return newPrepared(ctx, s.addr, topics, value, b.perBatch)
 	}
 	f := &franz{topics: topics, value: value}
 	var err error

@@ -9,6 +9,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/millrace/millrace/connectors/conntest/services"
 )
@@ -17,8 +20,15 @@ import (
 // that takes nothing from the server.
 func toolJVM() []string { return []string{"-Xmx512m", "-XX:+UseSerialGC"} }
 
-// tool runs one of Kafka's classes.
-func (b *bench) tool(ctx context.Context, class string, args ...string) (string, error) {
+// tool runs one of Kafka's classes and returns what it printed, and the processor time
+// it took.
+func (b *bench) tool(ctx context.Context, class string, args ...string) (out string, cpu time.Duration, err error) {
+	before := cpuTime(unix.RUSAGE_CHILDREN)
+	out, err = b.runTool(ctx, class, args...)
+	return out, cpuTime(unix.RUSAGE_CHILDREN) - before, err
+}
+
+func (b *bench) runTool(ctx context.Context, class string, args ...string) (string, error) {
 	if !b.pin {
 		out, err := services.KafkaToolOn(ctx, toolJVM(), nil, class, args...)
 		if err != nil {
@@ -49,6 +59,7 @@ type produced struct {
 	records       int64
 	perSecond     float64
 	p50, p99, max float64
+	cpu           time.Duration // of the client
 }
 
 // produce runs ProducerPerformance; rate is in records per second, -1 for no bound.
@@ -59,11 +70,12 @@ func (b *bench) produce(ctx context.Context, s *server, topic string, size, batc
 	if b.properties != "" {
 		args = append(args, strings.Split(b.properties, ",")...)
 	}
-	out, err := b.tool(ctx, "org.apache.kafka.tools.ProducerPerformance", args...)
+	out, cpu, err := b.tool(ctx, "org.apache.kafka.tools.ProducerPerformance", args...)
 	if err != nil {
 		return produced{}, err
 	}
 	p, err := parseProduced(out)
+	p.cpu = cpu
 	if err == nil && p.records != n {
 		err = fmt.Errorf("ProducerPerformance sent %d records of %d:\n%s", p.records, n, out)
 	}
@@ -107,16 +119,18 @@ func parseProduced(out string) (produced, error) {
 type consumed struct {
 	records               int64
 	perSecond, fetchedPer float64
+	cpu                   time.Duration // of the client
 }
 
 // consume runs ConsumerPerformance over n records from the start of a topic.
 func (b *bench) consumeAll(ctx context.Context, s *server, topic string, n int64) (consumed, error) {
-	out, err := b.tool(ctx, "org.apache.kafka.tools.ConsumerPerformance", "--bootstrap-server", s.addr, "--topic", topic,
+	out, cpu, err := b.tool(ctx, "org.apache.kafka.tools.ConsumerPerformance", "--bootstrap-server", s.addr, "--topic", topic,
 		"--num-records", strconv.FormatInt(n, 10), "--group", "bench", "--timeout", "60000", "--hide-header")
 	if err != nil {
 		return consumed{}, err
 	}
 	c, err := parseConsumed(out)
+	c.cpu = cpu
 	if err == nil && c.records < n {
 		err = fmt.Errorf("ConsumerPerformance consumed %d records of %d:\n%s", c.records, n, out)
 	}

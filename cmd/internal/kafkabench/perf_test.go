@@ -13,7 +13,7 @@ func TestParseProduced(t *testing.T) {
 20000 records sent, 7934.781591 records/sec (7.57 MB/sec), 412.20 ms avg latency, 1301.00 ms max latency, 261 ms 50th, 1100 ms 95th, 1219 ms 99th, 1290 ms 99.9th.
 `
 	got, err := parseProduced(out)
-	if want := (produced{20000, 7934.781591, 261, 1219, 1301}); err != nil || got != want {
+	if want := (produced{20000, 7934.781591, 261, 1219, 1301, 0}); err != nil || got != want {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
 	if _, err := parseProduced("org.apache.kafka.common.errors.TimeoutException"); err == nil {
@@ -24,7 +24,7 @@ func TestParseProduced(t *testing.T) {
 func TestParseConsumed(t *testing.T) {
 	out := "2026-01-02 03:04:05:678, 2026-01-02 03:04:09:678, 19.0735, 4.7684, 20000, 5000.0000, 3692, 308, 61.9270, 64935.0649\n"
 	got, err := parseConsumed(out)
-	if want := (consumed{20000, 5000, 64935.0649}); err != nil || got != want {
+	if want := (consumed{20000, 5000, 64935.0649, 0}); err != nil || got != want {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
 	if _, err := parseConsumed("WARNING: Exiting before consuming the expected number of records"); err == nil {
@@ -54,9 +54,10 @@ func TestTable(t *testing.T) {
 	c := cell{1000, 16384, 12}
 	b.printThroughput(c, []measurement{
 		{cell: c, Phase: producing, System: millrace, Rate: 150, CPU: 2},
-		{cell: c, Phase: producing, System: kafka, Rate: 100, CPU: 8},
+		{cell: c, Phase: producing, System: kafka, Rate: 100, CPU: 8, Tool: 3.25},
+		{cell: c, Phase: producing, System: ceilingSystem, Rate: 200},
 	})
-	for _, want := range []string{"150.0", "1.50", "0.25", "records of 1000 bytes, batch.size 16384, 12 partitions"} {
+	for _, want := range []string{"150.0", "1.50", "0.75", "0.25", "3.25", "records of 1000 bytes, batch.size 16384, 12 partitions"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())
 		}
@@ -88,10 +89,17 @@ func TestEndOf(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	for _, args := range [][]string{{"-records", "1,x"}, {"-batches", "0"}, {"-partitions", ""}, {"-systems", "redis"}, {"-repetitions", "0"}, {"more"}} {
+	for _, args := range [][]string{{"-records", "1,x"}, {"-batches", "0"}, {"-partitions", ""}, {"-systems", "redis"}, {"-repetitions", "0"}, {"-batch-records", "-1"}, {"more"},
+		{"-scenario", "many", "-systems", "ceiling"}} {
 		b := &bench{progress: &strings.Builder{}}
 		if err := b.parse(args); err == nil {
 			t.Errorf("%q is taken", args)
+		}
+	}
+	for args, want := range map[string]int64{"-scenario restart": journalBytes, "-scenario restart -bytes 7": 7, "-scenario many -bytes 7": 7} {
+		b := &bench{progress: &strings.Builder{}}
+		if err := b.parse(strings.Fields(args)); err != nil || b.bytes != want {
+			t.Errorf("%s: %d bytes, %v, want %d", args, b.bytes, err, want)
 		}
 	}
 	b := &bench{progress: &strings.Builder{}}

@@ -18,7 +18,7 @@ import (
 
 // The prepared producer sends requests that were encoded before the clock started:
 // what it costs itself is next to nothing, so the server shows alone. A request has
-// preparedRecords records, spread over its partitions in turn; preparedAhead requests
+// preparedRecords records, spread over its partitions in turn, if not told otherwise; preparedAhead requests
 // are under way.
 const (
 	preparedRecords = 3000
@@ -53,13 +53,16 @@ const (
 	batchSequence = 53
 )
 
-func newPrepared(ctx context.Context, addr string, topics []string, value []byte) (*prepared, error) {
+func newPrepared(ctx context.Context, addr string, topics []string, value []byte, perBatch int) (*prepared, error) {
 	id, err := producerID(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
 	partitions := len(topics) * partitionsEach
-	p := &prepared{records: max(preparedRecords/partitions, 1)}
+	p := &prepared{records: perBatch}
+	if perBatch == 0 {
+		p.records = max(preparedRecords/partitions, 1)
+	}
 	var bld record.Builder
 	bld.SetProducer(id, 0, 0, false)
 	for range p.records {

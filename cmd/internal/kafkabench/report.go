@@ -51,6 +51,7 @@ func of(all []measurement, phase, system string, value func(measurement) float64
 func rateOf(m measurement) float64  { return m.Rate }
 func wholeOf(m measurement) float64 { return m.Whole }
 func cpuOf(m measurement) float64   { return m.CPU }
+func toolOf(m measurement) float64  { return m.Tool }
 func p50Of(m measurement) float64   { return m.P50 }
 func p99Of(m measurement) float64   { return m.P99 }
 func peakOf(m measurement) float64  { return m.Resident }
@@ -71,7 +72,7 @@ func systemsOf(all []measurement, phase string) []string {
 }
 
 // printThroughput prints a table a phase. The ratios are of medians: rates and CPU
-// seconds over those of Kafka without a sync.
+// seconds over those of Kafka without a sync, rates over the ceiling's.
 func (b *bench) printThroughput(c cell, all []measurement) {
 	for _, phase := range []string{producing, consuming} {
 		systems := systemsOf(all, phase)
@@ -80,11 +81,11 @@ func (b *bench) printThroughput(c cell, all []measurement) {
 		}
 		fmt.Fprintf(b.out, "\n%s: %v; medians of %d (lowest-highest)\n", phase, c, b.repetitions)
 		w := tabwriter.NewWriter(b.out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "system\tMB/s\tof kafka\tCPU s/GB\tof kafka\tp50 ms\tp99 ms\tpeak MiB\twith join MB/s")
-		rate, cpu := of(all, phase, kafka, rateOf).median, of(all, phase, kafka, cpuOf).median
+		fmt.Fprintln(w, "system\tMB/s\tof kafka\tof ceiling\tCPU s/GB\tof kafka\tclient CPU s/GB\tp50 ms\tp99 ms\tpeak MiB\twith join MB/s")
+		rate, cpu, most := of(all, phase, kafka, rateOf).median, of(all, phase, kafka, cpuOf).median, of(all, phase, ceilingSystem, rateOf).median
 		for _, s := range systems {
 			r, u := of(all, phase, s, rateOf), of(all, phase, s, cpuOf)
-			fmt.Fprintln(w, strings.Join([]string{s, r.format(1), ratio(r.median, rate), u.format(2), ratio(u.median, cpu),
+			fmt.Fprintln(w, strings.Join([]string{s, r.format(1), ratio(r.median, rate), ratio(r.median, most), u.format(2), ratio(u.median, cpu), of(all, phase, s, toolOf).format(2),
 				of(all, phase, s, p50Of).format(0), of(all, phase, s, p99Of).format(0), of(all, phase, s, peakOf).format(0), of(all, phase, s, wholeOf).format(1)}, "\t"))
 		}
 		w.Flush()

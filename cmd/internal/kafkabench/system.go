@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,9 +22,11 @@ const (
 	millraceOS = "millrace-os"
 	kafka      = "kafka"
 	kafkaFlush = "kafka-flush"
+
+	ceilingSystem = "ceiling"
 )
 
-func allSystems() []string { return []string{millrace, millraceOS, kafka, kafkaFlush} }
+func allSystems() []string { return []string{millrace, millraceOS, kafka, kafkaFlush, ceilingSystem} }
 
 // topicConfig is what makes a system of a server: the option of its topics.
 func topicConfig(system string) (key, value string) {
@@ -40,14 +43,16 @@ func topicConfig(system string) (key, value string) {
 type server struct {
 	*services.Process
 	name, addr, dir string
+	// again starts it again after Kill, without the arguments of the first time.
+	again services.Command
 }
 
 // stopTime is how long a server may take to end in order.
 const stopTime = time.Minute
 
 // start starts a system on an empty directory, with a limit of open files where one
-// is given.
-func (b *bench) start(ctx context.Context, system string, files int) (*server, error) {
+// is given. The arguments are for `millrace server`.
+func (b *bench) start(ctx context.Context, system string, files int, args ...string) (*server, error) {
 	dir, err := os.MkdirTemp(b.dir, system+"-")
 	if err != nil {
 		return nil, fmt.Errorf("making a directory: %w", err)
@@ -67,9 +72,16 @@ func (b *bench) start(ctx context.Context, system string, files int) (*server, e
 			return nil, err
 		}
 		s.addr = fmt.Sprintf("127.0.0.1:%d", ports[0])
-		c := services.Command{Name: system, Dir: dir, Path: b.binary, Ready: services.AcceptsTCP(s.addr),
-			Args: []string{"server", "--data", filepath.Join(dir, "data"), "--kafka", s.addr}}
-		if s.Process, err = services.Launch(ctx, c); err != nil {
+		if system == ceilingSystem {
+			s.Process, err = startCeiling(ctx, s.addr, dir)
+		} else {
+			s.again = services.Command{Name: system, Dir: dir, Path: b.binary, Ready: services.AcceptsTCP(s.addr),
+				Args: []string{"server", "--data", filepath.Join(dir, "data"), "--kafka", s.addr}}
+			first := s.again
+			first.Args = append(slices.Clone(first.Args), args...)
+			s.Process, err = services.Launch(ctx, first)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -28,6 +28,7 @@ type measurement struct {
 	// Whole is the rate of consume with the time to join a group.
 	Whole    float64 `json:"whole_mb_per_s,omitempty"`
 	CPU      float64 `json:"cpu_s_per_gb,omitempty"`
+	Tool     float64 `json:"client_cpu_s_per_gb,omitempty"` // CPU of Kafka's tool, which is the client
 	P50      float64 `json:"p50_ms,omitempty"`
 	P99      float64 `json:"p99_ms,omitempty"`
 	Resident float64 `json:"peak_mib,omitempty"`
@@ -149,7 +150,7 @@ func (b *bench) repetition(ctx context.Context, c cell, system string, repetitio
 		return nil, err
 	}
 	m.CPU /= gb
-	m.Rate, m.P50, m.P99 = p.perSecond*float64(c.Record)/1e6, p.p50, p.p99
+	m.Rate, m.P50, m.P99, m.Tool = p.perSecond*float64(c.Record)/1e6, p.p50, p.p99, p.cpu.Seconds()/gb
 	if m.Resident, err = s.peakMiB(); err != nil {
 		return nil, err
 	}
@@ -166,7 +167,7 @@ func (b *bench) repetition(ctx context.Context, c cell, system string, repetitio
 		return nil, err
 	}
 	m.CPU /= gb
-	m.Rate, m.Whole = got.fetchedPer*float64(c.Record)/1e6, got.perSecond*float64(c.Record)/1e6
+	m.Rate, m.Whole, m.Tool = got.fetchedPer*float64(c.Record)/1e6, got.perSecond*float64(c.Record)/1e6, got.cpu.Seconds()/gb
 	if m.Resident, err = s.peakMiB(); err != nil {
 		return nil, err
 	}
