@@ -59,7 +59,7 @@ func OpName(op Op) string {
 // Spills reports an operator whose state goes to disk beyond its memory.
 func Spills(op Op) bool {
 	switch op := op.(type) {
-	case *GroupAggregate, *Sort, *Rank, *FirstRow, *Normalize:
+	case *GroupAggregate, *Sort, *Rank, *FirstRow, *Normalize, *WideMerge:
 		return true
 	case *WindowAggregate:
 		return op.Window.Kind != Session && !op.Firing.On() && !op.Retracts

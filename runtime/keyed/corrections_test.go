@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/ledger"
+	"github.com/millrace/millrace/storage/vfs"
 )
 
 // correctedJob is wideJob whose windows are corrected, at most every so many ms, in a
@@ -50,11 +51,13 @@ func correctedProof(t *testing.T, w *world, book *ledger.Book, want []string, wh
 
 // TestCorrectionsSurviveCrashes crashes at each operation of a job whose windows are
 // corrected, before and after its effect, and goes on at another parallelism.
-func TestCorrectionsSurviveCrashes(t *testing.T) {
+func TestCorrectionsSurviveCrashes(t *testing.T) { correctionsSurviveCrashes(t, nil) }
+
+func correctionsSurviveCrashes(t *testing.T, spill vfs.FS) {
 	for _, every := range []int64{1, 3_600_000} {
 		rng := rand.New(rand.NewPCG(7, uint64(every)))
 		s := &scenario{t: t, delay: 2000, lateness: 40_000, window: &graph.Window{Size: minute}, wrap: replacing, every: 2, feeds: wideFeeds(rng),
-			sinks: map[string]sinkOptions{"out": {partitionBy: "window_start", maxRows: 3}}, opts: Options{Retained: 2}}
+			sinks: map[string]sinkOptions{"out": {partitionBy: "window_start", maxRows: 3}}, opts: Options{Retained: 2}, spill: spill}
 		job := func(p int) *graph.Job { return correctedJob(p, s.lateness, every) }
 		s.job = job(1)
 		want := wideOracle(s)
@@ -76,6 +79,9 @@ func TestCorrectionsSurviveCrashes(t *testing.T) {
 		}
 		if again == 0 {
 			t.Errorf("no window was corrected")
+		}
+		if spill != nil && s.spilled == 0 {
+			t.Error("nothing went to disk")
 		}
 		t.Logf("every %d ms: %d corrections, crashes: %v", every, again, seen)
 	}

@@ -33,6 +33,14 @@ func TestStreamJoinOnDiskSurvivesCrashes(t *testing.T) {
 	onDisk(t, streamJoinSurvivesCrashes)
 }
 
+func TestWideMergeOnDiskSurvivesCrashes(t *testing.T) {
+	onDisk(t, wideMergeSurvivesCrashes)
+}
+
+func TestCorrectionsOnDiskSurviveCrashes(t *testing.T) {
+	onDisk(t, correctionsSurviveCrashes)
+}
+
 // leftovers is a disk on which a process that died has left something.
 func leftovers(t *testing.T) *vfs.MemFS {
 	fs := vfs.NewMem()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/types"
+	"github.com/millrace/millrace/storage/vfs"
 )
 
 // wideJob merges three branches by uid and minute: likes with COUNT, SUM and
@@ -149,11 +150,13 @@ func TestWideMergeEqualsTheFullOuterJoin(t *testing.T) {
 	}
 }
 
-func TestWideMergeCrashes(t *testing.T) {
+func TestWideMergeCrashes(t *testing.T) { wideMergeSurvivesCrashes(t, nil) }
+
+func wideMergeSurvivesCrashes(t *testing.T, spill vfs.FS) {
 	for seed := uint64(1); seed <= 20; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 6))
 		s := &scenario{t: t, delay: 5000, lateness: 25_000, window: &graph.Window{Size: minute}, feeds: wideFeeds(rng),
-			sinks: map[string]sinkOptions{"out": {partitionBy: "window_start", maxRows: 3}}}
+			sinks: map[string]sinkOptions{"out": {partitionBy: "window_start", maxRows: 3}}, spill: spill}
 		job := func(p int) *graph.Job { return wideJob(p, s.lateness) }
 		s.job = job(1)
 		want := wideOracle(s)
@@ -161,5 +164,8 @@ func TestWideMergeCrashes(t *testing.T) {
 		w := newWorld()
 		book, _, _ := s.lives(w, job, seed, crashes...)
 		s.proof(w, book, want, fmt.Sprintf("seed %d, crashes at %v", seed, crashes))
+		if spill != nil && s.spilled == 0 {
+			t.Error("nothing went to disk")
+		}
 	}
 }

@@ -20,12 +20,15 @@ type aggTable struct {
 	// runs are parts of the groups that are on disk, see spiller.
 	runs []*spill.Run
 	// reached has, by branch of a wide table, a bit for each slot that a row of
-	// the branch reached; nil elsewhere.
-	reached []batch.Bitmap
+	// the branch reached; nil elsewhere. branchOf is, by accumulator, its branch.
+	reached  []batch.Bitmap
+	branchOf []int
 }
 
-func newAggTable(keyTypes []types.Type, accs []fn.Accumulator, branches int) *aggTable {
-	t := &aggTable{types: keyTypes, keys: state.NewKeys(keyTypes), accs: accs}
+// newAggTable makes an empty table. branchOf is, by accumulator, its branch among that many
+// of a wide table.
+func newAggTable(keyTypes []types.Type, accs []fn.Accumulator, branches int, branchOf []int) *aggTable {
+	t := &aggTable{types: keyTypes, keys: state.NewKeys(keyTypes), accs: accs, branchOf: branchOf}
 	if branches > 0 {
 		t.reached = make([]batch.Bitmap, branches)
 	}
@@ -47,15 +50,21 @@ func (t *aggTable) resize() {
 
 // bytes estimates the memory.
 func (t *aggTable) bytes() int64 {
+	n := t.held()
+	for _, r := range t.runs {
+		n += r.Memory()
+	}
+	return n
+}
+
+// held is bytes of the groups that are in memory.
+func (t *aggTable) held() int64 {
 	n := t.keys.Bytes()
 	for _, a := range t.accs {
 		n += a.Bytes()
 	}
 	for _, r := range t.reached {
 		n += int64(cap(r))
-	}
-	for _, r := range t.runs {
-		n += r.Memory()
 	}
 	return n
 }
@@ -68,16 +77,34 @@ func (t *aggTable) save(dst []byte) []byte {
 	for i := range t.keys.Columns() {
 		dst = state.AppendVec(dst, &t.keys.Columns()[i])
 	}
+	return t.saveGroups(dst, slotsOf(0, t.keys.Len(), nil))
+}
+
+// saveGroups appends what a table has of slots behind their keys. What is of a branch that
+// no row came from is nothing.
+func (t *aggTable) saveGroups(dst []byte, slots []int32) []byte {
 	var buf []byte
-	for _, a := range t.accs {
-		for slot := range t.keys.Len() {
-			buf = a.AppendState(buf[:0], slot)
+	for i, a := range t.accs {
+		var reached batch.Bitmap
+		if t.reached != nil {
+			reached = t.reached[t.branchOf[i]]
+		}
+		for _, slot := range slots {
+			if buf = buf[:0]; reached == nil || reached.Get(int(slot)) {
+				buf = a.AppendState(buf, int(slot))
+			}
 			dst = state.AppendBytes(dst, buf)
 		}
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(t.reached)))
 	for _, r := range t.reached {
-		dst = state.AppendBytes(dst, r[:batch.BitmapBytes(t.keys.Len())])
+		bits := batch.Bitmap(append(buf[:0], make([]byte, batch.BitmapBytes(len(slots)))...))
+		for i, slot := range slots {
+			if r.Get(int(slot)) {
+				bits.Set(i)
+			}
+		}
+		dst, buf = state.AppendBytes(dst, bits), bits
 	}
 	return dst
 }
@@ -93,17 +120,9 @@ func appendKeys(dst []byte, k *state.Keys, slots []int32) []byte {
 	return dst
 }
 
-// saveSlots appends the slots of a table without branches as a table.
+// saveSlots appends the slots as a table.
 func (t *aggTable) saveSlots(dst []byte, slots []int32) []byte {
-	dst = appendKeys(dst, t.keys, slots)
-	var buf []byte
-	for _, a := range t.accs {
-		for _, slot := range slots {
-			buf = a.AppendState(buf[:0], int(slot))
-			dst = state.AppendBytes(dst, buf)
-		}
-	}
-	return binary.AppendUvarint(dst, 0)
+	return t.saveGroups(appendKeys(dst, t.keys, slots), slots)
 }
 
 // take is a table of the slots of live alone, with accumulators made anew.
@@ -165,7 +184,7 @@ func (t *aggTable) loadWhere(r *state.Reader, keyTypes []types.Type, is wanted, 
 			if r.Err() != nil {
 				return nil, r.Err()
 			}
-			if slots[i] < 0 || a < 0 {
+			if slots[i] < 0 || a < 0 || len(b) == 0 {
 				continue
 			}
 			if err := t.accs[a].MergeState(int(slots[i]), b); err != nil {

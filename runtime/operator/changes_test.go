@@ -328,5 +328,8 @@ func cell(v *batch.Vec, i int) string {
 		}
 		return "0"
 	}
+	if v.Type.IsNested() {
+		return v.Text(i)
+	}
 	return fmt.Sprint(v.Int64(i))
 }

@@ -60,7 +60,7 @@ func NewGroupAggregate(op *graph.GroupAggregate, in, out *batch.Schema, subtask 
 		aggs.retracting()
 	}
 	g := &GroupAggregate{op: op, schema: out, aggs: aggs, keyTypes: typesAt(in, op.Keys), global: len(op.Keys) == 0 && subtask == 0, ages: newAges(op.TTL)}
-	g.spiller.fresh = func() *aggTable { return newAggTable(g.keyTypes, aggs.accumulators(nil), 0) }
+	g.spiller.fresh = func() *aggTable { return newAggTable(g.keyTypes, aggs.accumulators(nil), 0, nil) }
 	g.table, g.disk = g.spiller.fresh(), newGroupDisk(g, g.keyTypes)
 	return g, nil
 }

@@ -86,7 +86,7 @@ func (p *parted) chunk(n int, bytes int64) int {
 }
 
 // saveParts adds the table as several ones, each behind head; together they are what save
-// would append once. It has no branches.
+// would append once.
 func (t *aggTable) saveParts(to *parted, head []byte) {
 	slots := slotsOf(0, t.keys.Len(), nil)
 	n := to.chunk(len(slots), t.bytes())

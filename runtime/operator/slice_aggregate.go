@@ -62,7 +62,7 @@ func NewSliceAggregate(op *graph.WindowAggregate, in, out *batch.Schema) (*Slice
 }
 
 func (a *SliceAggregate) table() *aggTable {
-	return newAggTable(a.keyTypes, a.aggs.accumulators(nil), 0)
+	return newAggTable(a.keyTypes, a.aggs.accumulators(nil), 0, nil)
 }
 
 // of finds or makes a slice.

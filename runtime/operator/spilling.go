@@ -42,6 +42,8 @@ type spiller struct {
 	// fresh makes an empty table.
 	fresh func() *aggTable
 	own   []int // the accumulators by their number in a block
+	// swell is how much longer what is on disk is in memory.
+	swell int64
 }
 
 // spill moves tables to disk, the largest first, until a quarter of the budget is
@@ -95,22 +97,26 @@ func (s *spiller) move(tables []*aggTable) error {
 	}
 	for i, t := range tables {
 		empty := s.fresh()
-		t.keys, t.accs, t.runs = empty.keys, empty.accs, append(t.runs, runs[i])
+		t.keys, t.accs, t.reached, t.runs = empty.keys, empty.accs, empty.reached, append(t.runs, runs[i])
 	}
 	return nil
 }
 
 // writeTable writes the groups of a table in order of their hashes.
 func (s *spiller) writeTable(w *spill.Writer, t *aggTable) error {
-	slots := byHash(t.keys)
-	n := int(max(blockBytes*int64(len(slots))/max(t.bytes(), 1), 1))
+	slots, held, written := byHash(t.keys), t.held(), int64(0)
+	n := int(max(blockBytes*int64(len(slots))/max(held, 1), 1))
 	for len(slots) > 0 {
 		chunk := hashChunk(t.keys, slots, n)
 		s.buf = t.saveSlots(s.buf[:0], chunk)
+		written += int64(len(s.buf))
 		if err := w.Block(s.buf, hashesOf(t.keys, chunk)); err != nil {
 			return err
 		}
 		slots = slots[len(chunk):]
+	}
+	if held > blockBytes { // in less, what is there for no group is most of it
+		s.swell = max(s.swell, held/max(written, 1))
 	}
 	return nil
 }
@@ -167,7 +173,7 @@ func (s *spiller) each(tables []*aggTable, f func(*aggTable) error) error {
 	for _, t := range tables {
 		runs = append(runs, t.runs...)
 	}
-	for _, x := range spill.Ranges(runs, s.rangeBytes()) {
+	for _, x := range spill.Ranges(runs, s.rangeBytes()/max(s.swell, 1)) {
 		part := s.fresh()
 		for _, r := range runs {
 			for i := range r.In(x) {
@@ -183,14 +189,37 @@ func (s *spiller) each(tables []*aggTable, f func(*aggTable) error) error {
 	return nil
 }
 
+// eachKept is each of a table that stays. Where it has many runs they become one.
+func (s *spiller) eachKept(t *aggTable, f func(*aggTable) error) error {
+	if len(t.runs) < mergeRuns {
+		return s.each([]*aggTable{t}, f)
+	}
+	var merged *spill.Run
+	err := s.write(func(w *spill.Writer) error {
+		merged = w.Begin(0)
+		return s.each([]*aggTable{t}, func(part *aggTable) error {
+			if err := s.writeTable(w, part); err != nil {
+				return err
+			}
+			return f(part)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	t.release()
+	t.runs = append(t.runs, merged)
+	return nil
+}
+
 // merge folds the keys of a block that are of a range into a table.
 func (s *spiller) merge(t *aggTable, r *spill.Run, block int, x spill.Range) error {
 	in, err := s.read(r, block)
 	if err != nil {
 		return err
 	}
-	s.own = numbers(len(t.accs), s.own)
-	_, err = t.loadWhere(in, t.types, func(_ []*batch.Vec, _ int, h uint64) bool { return x.Has(h) }, s.own, nil)
+	s.own = numbers(max(len(t.accs), len(t.reached)), s.own)
+	_, err = t.loadWhere(in, t.types, func(_ []*batch.Vec, _ int, h uint64) bool { return x.Has(h) }, s.own[:len(t.accs)], s.own[:len(t.reached)])
 	return err
 }
 

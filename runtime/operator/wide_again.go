@@ -53,7 +53,9 @@ func (w *WideMerge) Barrier(again []Span, out *Results) error {
 			}
 			p.dirty = false
 		}
-		if !passed(was, p.EndTime, w.op.Lateness) && !(gives && passed(now, p.EndTime, w.op.Lateness)) {
+		if passed(was, p.EndTime, w.op.Lateness) || gives && passed(now, p.EndTime, w.op.Lateness) {
+			p.release()
+		} else {
 			kept = append(kept, p)
 		}
 	}

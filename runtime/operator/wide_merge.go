@@ -61,6 +61,7 @@ func NewWideMerge(op *graph.WideMerge, in []*batch.Schema, out *batch.Schema) (*
 	}
 	var keyTypes []types.Type
 	accs := 0
+	var branchOf []int
 	for i := range op.Branches {
 		b := &op.Branches[i]
 		ts := typesAt(in[i], b.Keys)
@@ -81,6 +82,7 @@ func NewWideMerge(op *graph.WideMerge, in []*batch.Schema, out *batch.Schema) (*
 		}
 		wb.from = accs
 		accs += len(wb.aggs.calls)
+		branchOf = append(branchOf, slices.Repeat([]int{i}, len(wb.aggs.calls))...)
 		w.branches = append(w.branches, *wb)
 	}
 	for i := range w.columns {
@@ -91,7 +93,7 @@ func NewWideMerge(op *graph.WideMerge, in []*batch.Schema, out *batch.Schema) (*
 		for i := range w.branches {
 			accs = w.branches[i].aggs.accumulators(accs)
 		}
-		return newAggTable(keyTypes, accs, len(w.branches))
+		return newAggTable(keyTypes, accs, len(w.branches), branchOf)
 	})
 	w.panes.held, w.barrier = op.Correct > 0, batch.NoWatermark
 	return w, nil
@@ -219,56 +221,60 @@ func (w *WideMerge) Advance(_ *expr.Context, time int64, out *Results) error {
 		if err := w.emitAll(p, out); err != nil {
 			return err
 		}
+		p.release()
 	}
 	return nil
 }
 
+// emitAll gives the rows of a window, which stays as it is.
 func (w *WideMerge) emitAll(p *pane, out *Results) error {
-	for from := 0; from < p.keys.Len(); from += emitRows {
-		if err := w.emit(p, from, min(from+emitRows, p.keys.Len()), out); err != nil {
-			return err
+	return w.panes.spiller.eachKept(p.aggTable, func(t *aggTable) error {
+		for from := 0; from < t.keys.Len(); from += emitRows {
+			if err := w.emit(p.Span, t, from, min(from+emitRows, t.keys.Len()), out); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
-func (w *WideMerge) emit(p *pane, from, to int, out *Results) error {
+func (w *WideMerge) emit(s Span, t *aggTable, from, to int, out *Results) error {
 	w.groups = slotsOf(from, to, w.groups)
 	b := &w.out
 	b.Reset(w.schema)
 	b.Len = to - from
-	keys := p.keys.Columns()
+	keys := t.keys.Columns()
 	for i := range keys {
 		b.Cols[i].Take(&keys[i], w.groups)
 	}
-	putBounds(b.Cols[w.keys:w.keys+2], w.schema.Fields[w.keys:w.keys+2], b.Len, p.Span)
+	putBounds(b.Cols[w.keys:w.keys+2], w.schema.Fields[w.keys:w.keys+2], b.Len, s)
 	for i := range w.columns {
 		c, v := &w.columns[i], &b.Cols[w.keys+2+i]
-		p.accs[c.acc].Emit(w.groups, c.where, v)
+		t.accs[c.acc].Emit(w.groups, c.where, v)
 		if !c.count {
 			continue
 		}
 		for row, slot := range w.groups {
-			if !p.reached[c.branch].Get(int(slot)) {
+			if !t.reached[c.branch].Get(int(slot)) {
 				v.SetNull(row)
 			}
 		}
 	}
 	if w.op.Coverage {
-		w.coverage(&b.Cols[len(b.Cols)-1], p)
+		w.coverage(&b.Cols[len(b.Cols)-1], t)
 	}
 	return out.Emit(b)
 }
 
 // coverage lists the branches that reached each row, in the order of the
 // declaration.
-func (w *WideMerge) coverage(v *batch.Vec, p *pane) {
+func (w *WideMerge) coverage(v *batch.Vec, t *aggTable) {
 	v.Reset(w.schema.Fields[len(w.schema.Fields)-1].Type, len(w.groups))
 	labels := v.Children[0]
 	for row, slot := range w.groups {
 		v.BeginList(row)
 		for i := range w.op.Branches {
-			if p.reached[i].Get(int(slot)) {
+			if t.reached[i].Get(int(slot)) {
 				labels.Grow(1)
 				labels.PutString(labels.Len-1, w.op.Branches[i].Label)
 			}
@@ -287,13 +293,16 @@ func (w *WideMerge) texts() (accs, branches []string) {
 }
 
 // Save implements Keyed.
-func (w *WideMerge) Save() []byte {
+func (w *WideMerge) Save() []byte { return w.panes.save(w.saveHead()) }
+
+// saveHead appends what stands before the windows.
+func (w *WideMerge) saveHead() []byte {
 	accs, branches := w.texts()
 	dst := appendTexts(appendTexts(nil, accs), branches)
 	if w.op.Correct > 0 {
 		dst = w.appendDirty(dst)
 	}
-	return w.panes.save(dst)
+	return dst
 }
 
 // Load implements Keyed.

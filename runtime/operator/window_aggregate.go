@@ -49,7 +49,7 @@ func NewWindowAggregate(op *graph.WindowAggregate, in, out *batch.Schema) (*Wind
 	w := &WindowAggregate{op: op, schema: out, windows: ws, aggs: aggs}
 	keyTypes := typesAt(in, op.Keys)
 	w.panes = newPanes(op.Window, op.Lateness, keyTypes, func() *aggTable {
-		return newAggTable(keyTypes, aggs.accumulators(nil), 0)
+		return newAggTable(keyTypes, aggs.accumulators(nil), 0, nil)
 	})
 	return w, nil
 }

@@ -81,7 +81,7 @@ func NewWindowChanges(op *graph.WindowAggregate, in, out *batch.Schema) (*Window
 	}
 	keyTypes := typesAt(in, op.Keys)
 	w.panes = newPanes(op.Window, op.Lateness, keyTypes, func() *aggTable {
-		return newAggTable(keyTypes, aggs.accumulators(nil), 0)
+		return newAggTable(keyTypes, aggs.accumulators(nil), 0, nil)
 	})
 	return w, nil
 }
