@@ -21,6 +21,9 @@ const (
 	// Hang: what the client has sent arrives; the answer never does, and nothing
 	// is closed.
 	Hang
+	// Swallow: what the client sends from then on does not arrive, the answer neither,
+	// and nothing is closed.
+	Swallow
 )
 
 // Fault befalls one connection, once it has sent After bytes in all.
@@ -225,6 +228,9 @@ func (c *proxied) up() {
 				c.close()
 				return
 			}
+			if f != nil && f.Kind == Swallow {
+				n = 0
+			}
 			if _, werr := c.server.Write(buf[:n]); werr != nil {
 				c.close()
 				return
@@ -258,7 +264,7 @@ func (c *proxied) down() {
 			go c.closeWhenQuiet()
 			_, _ = io.Copy(io.Discard, c.server)
 			return
-		case n > 0 && f != nil && f.Kind == Hang:
+		case n > 0 && f != nil && (f.Kind == Hang || f.Kind == Swallow):
 			_, _ = io.Copy(io.Discard, c.server)
 			return
 		case n > 0:
