@@ -208,8 +208,12 @@ func TestConnectionFaults(t *testing.T) {
 			"cut at the head": {Kind: services.CutRequest, After: 1},
 			"cut in a block":  {Kind: services.CutRequest, After: 100_000},
 			"no answer":       {Kind: services.Hang},
+			"not arriving":    {Kind: services.Swallow, After: 100_000},
 		} {
 			for _, killed := range []bool{false, true} {
+				if killed && fault.Kind == services.Swallow {
+					continue // the process knows no more than with "no answer"
+				}
 				t.Run(fmt.Sprintf("%s/%s/killed %t", method, name, killed), func(t *testing.T) {
 					f := newFaultTable(t, k[0], k[1], map[string]string{keyRequest: "3 s"})
 					connectionFault(t, f, shared.Proxy, fault, killed)
@@ -231,7 +235,7 @@ func connectionFault(t *testing.T, f *faultTable, proxy *services.Proxy, fault s
 	f.complete(f.seal(0, 100))
 	as := f.seal(100, 10_000)
 	before, _ := proxy.Struck()
-	arrives := fault.Kind != services.CutRequest
+	arrives := fault.Kind == services.LoseReply || fault.Kind == services.Hang
 	if arrives {
 		fault.After = as[0].Bytes - 200 // with the end of the block
 	}

@@ -402,3 +402,29 @@ func TestSealOnAFullDisk(t *testing.T) {
 		t.Errorf("%d bytes of the block are left", n)
 	}
 }
+
+// Too many parts (252): the block is kept, and each try waits longer, up to 30 s. Before
+// that a partition with more than 100 parts makes blocks wait, by up to two seconds.
+func TestTooManyPartsSlowTheLane(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &scriptedConn{prepare: func(context.Context, string) (driver.Batch, error) { return nil, &ch.Exception{Code: 252} }}
+		s, a := scriptedSink(t, vfs.NewMem(), conn, &plain)
+		for i, want := range []time.Duration{0, 1, 2, 4, 8, 16, 30, 30} {
+			began := time.Now()
+			err := s.publish(t.Context(), a)
+			if err == nil || errors.Is(err, connector.ErrRefused) || !strings.Contains(err.Error(), "too many parts") {
+				t.Fatalf("try %d: %v", i, err)
+			}
+			if took := time.Since(began); took != want*time.Second {
+				t.Errorf("try %d waited %v, want %v", i, took, want*time.Second)
+			}
+		}
+	})
+	for parts, want := range map[int64]time.Duration{0: 0, 100: 0, 550: time.Second, 1000: 2 * time.Second, 5000: 2 * time.Second} {
+		var p pressure
+		p.seen(parts)
+		if got := p.wait(); got != want {
+			t.Errorf("with %d parts a block waits %v, want %v", parts, got, want)
+		}
+	}
+}

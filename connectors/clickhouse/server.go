@@ -16,6 +16,7 @@ import (
 	ch "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
+	"github.com/millrace/millrace/connectors/tlsfiles"
 	"github.com/millrace/millrace/runtime/types"
 )
 
@@ -23,8 +24,10 @@ import (
 type server struct {
 	conn driver.Conn
 	// web sends blocks over HTTP, where the URL says so.
-	web  *http.Client
-	opts tableOptions
+	web *http.Client
+	// secure is for connections over TLS.
+	secure *tls.Config
+	opts   tableOptions
 	// version is the server's, as major*1000+minor; tokens: it knows
 	// insert_deduplication_token.
 	version string
@@ -69,8 +72,12 @@ func connect(ctx context.Context, o tableOptions) (*server, error) {
 	case "zstd":
 		co.Compression = &ch.Compression{Method: ch.CompressionZSTD}
 	}
+	secure, err := o.tls.Config()
+	if err != nil {
+		return nil, err
+	}
 	if o.addr.tls {
-		co.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+		co.TLS = secure
 	}
 	if o.addr.http {
 		co.Protocol = ch.HTTP
@@ -79,9 +86,9 @@ func connect(ctx context.Context, o tableOptions) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening connection: %w", err)
 	}
-	s := &server{conn: conn, opts: o, web: &http.Client{Transport: &http.Transport{
+	s := &server{conn: conn, opts: o, secure: secure, web: &http.Client{Transport: &http.Transport{
 		DialContext:     (&net.Dialer{Timeout: o.connect}).DialContext,
-		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: maxConnections, DisableCompression: true,
+		TLSClientConfig: secure.Clone(), MaxIdleConnsPerHost: maxConnections, DisableCompression: true,
 	}}}
 	s.soon, s.hurry = context.WithCancel(context.Background())
 	if err := s.probe(ctx); err != nil {
@@ -102,7 +109,7 @@ func (s *server) probe(ctx context.Context) error {
 		return s.conn.QueryRow(ctx, "SELECT version(), timezone()").Scan(&s.version, &zone)
 	})
 	if err != nil {
-		return fmt.Errorf("asking the server %s for its version: %w", strings.Join(s.opts.addr.hosts, ", "), err)
+		return fmt.Errorf("asking the server %s for its version: %w", strings.Join(s.opts.addr.hosts, ", "), tlsfiles.Explain(err))
 	}
 	if s.timeZone, err = types.LoadZone(zone); err != nil {
 		return fmt.Errorf("the server's time zone: %w", err)
@@ -113,7 +120,7 @@ func (s *server) probe(ctx context.Context) error {
 	}
 	s.counts = hello.Revision >= countsRevision
 	known, err := s.strings(ctx, "SELECT name FROM system.settings WHERE name IN ('insert_deduplication_token', 'async_insert', 'deduplicate_insert', "+
-		"'insert_deduplicate', 'send_profile_events', 'insert_null_as_default')")
+		"'insert_deduplicate', 'send_profile_events', 'insert_null_as_default', 'receive_timeout')")
 	if err != nil {
 		return fmt.Errorf("asking the server for its settings: %w", err)
 	}
@@ -133,6 +140,10 @@ func (s *server) probe(ctx context.Context) error {
 			s.settings["send_profile_events"] = 1
 		case "insert_null_as_default":
 			s.settings["insert_null_as_default"] = 0
+		case "receive_timeout":
+			// A server that waits for the rest of a block gives up when the client has:
+			// until then nobody knows whether the block is going to be there.
+			s.settings["receive_timeout"] = max(int(s.opts.request/time.Second), 1)
 		}
 	}
 	for name, value := range s.opts.settings {
@@ -228,7 +239,7 @@ func refusedToConnect(err error) bool {
 // of what the server did.
 func unreachable(err error) bool {
 	var e *ch.Exception
-	if errors.As(err, &e) {
+	if errors.As(err, &e) || tlsfiles.Refused(err) {
 		return false
 	}
 	var n net.Error

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/millrace/millrace/connectors/partialcache"
+	"github.com/millrace/millrace/connectors/tlsfiles"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/vfs"
 )
@@ -86,7 +88,7 @@ func New(fsys vfs.FS, staging string) *Connector {
 func (c *Connector) Spec() *connector.Spec { return &c.spec }
 
 func options() []connector.Option {
-	return append([]connector.Option{
+	return slices.Concat([]connector.Option{
 		{Key: keyURL, Type: connector.OptString, Required: true, Check: checkURL,
 			Doc: "The servers: `clickhouse://host:9000[,host2:9000]`; further ones are replicas, tried in order. `clickhouses://` uses TLS, `http://host:8123` and `https://` the HTTP protocol."},
 		{Key: keyDatabase, Type: connector.OptString, Default: "default", Doc: "The database."},
@@ -111,7 +113,7 @@ func options() []connector.Option {
 		{Key: keyConnect, Type: connector.OptDuration, Default: "10 s", Doc: "How long a connection may take."},
 		{Key: keyRequest, Type: connector.OptDuration, Default: "2 min", Doc: "How long one INSERT may take before its outcome counts as unknown and is looked for."},
 		{Key: keySettings, Type: connector.OptString, Doc: "Settings of the server for each INSERT, e.g. `settings.insert_quorum` = '2'."},
-	}, append(scanOptionList(), partialcache.SpecOptions()...)...)
+	}, tlsfiles.Options(), scanOptionList(), partialcache.SpecOptions())
 }
 
 // ownSettings are the settings that the sink itself decides.
@@ -129,7 +131,7 @@ func validate(v connector.Values) error {
 	if v.Bytes(keyFlushBytes) < 1<<10 || v.Bytes(keyFlushBytes) > 1<<30 {
 		return &connector.OptionError{Key: keyFlushBytes, OnValue: true, Message: "a block has between 1 KB and 1 GB"}
 	}
-	for _, check := range []func(connector.Values) error{validateScan, partialcache.Validate} {
+	for _, check := range []func(connector.Values) error{validateTLS, validateScan, partialcache.Validate} {
 		if err := check(v); err != nil {
 			return err
 		}
@@ -143,6 +145,14 @@ func validate(v connector.Values) error {
 			Hint:    "'" + keyGuarantee + "' = 'at-least-once'"}
 	}
 	return nil
+}
+
+func validateTLS(v connector.Values) error {
+	addr, err := parseURL(v.String(keyURL))
+	if err != nil {
+		return nil // which its own check says
+	}
+	return tlsfiles.Validate(v, addr.tls, "clickhouses:// or https:// in '"+keyURL+"'")
 }
 
 func checkURL(s string) error {
@@ -209,6 +219,7 @@ type tableOptions struct {
 	orderBy          []string
 	connect, request time.Duration
 	settings         map[string]string
+	tls              tlsfiles.Files
 }
 
 func optionsOf(v connector.Values) (tableOptions, error) {
@@ -222,6 +233,6 @@ func optionsOf(v connector.Values) (tableOptions, error) {
 		flushBytes: v.Bytes(keyFlushBytes), flushAge: v.Duration(keyFlushAge), compression: v.String(keyCompression),
 		create: v.Bool(keyCreate), widen: v.Bool(keyWiden), orderBy: v.List(keyCreateOrder),
 		connect: v.Duration(keyConnect), request: v.Duration(keyRequest),
-		settings: v.Family(strings.TrimSuffix(keySettings, "*")),
+		settings: v.Family(strings.TrimSuffix(keySettings, "*")), tls: tlsfiles.Of(v),
 	}, nil
 }

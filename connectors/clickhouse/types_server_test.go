@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/millrace/millrace/connectors/conntest"
 	"github.com/millrace/millrace/runtime/batch"
@@ -21,6 +22,26 @@ import (
 func TestTypesOnTheServer(t *testing.T) {
 	for i, c := range typeCases() {
 		t.Run(c.name, func(t *testing.T) { roundTrip(t, uint64(i+1), c) })
+	}
+}
+
+// Times are the same wherever the process runs: as numbers, never as text.
+func TestTimesInAnotherZone(t *testing.T) {
+	was := time.Local
+	defer func() { time.Local = was }()
+	var err error
+	if time.Local, err = time.LoadLocation("Asia/Shanghai"); err != nil {
+		t.Fatal(err)
+	}
+	times := 0
+	for i, c := range typeCases() {
+		if strings.Contains(c.ch, "Date") {
+			times++
+			t.Run(c.name, func(t *testing.T) { roundTrip(t, uint64(i+1), c) })
+		}
+	}
+	if times < 10 {
+		t.Errorf("%d types of times", times)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	chproto "github.com/ClickHouse/ch-go/proto"
 	ch "github.com/ClickHouse/clickhouse-go/v2"
 
+	"github.com/millrace/millrace/connectors/tlsfiles"
 	"github.com/millrace/millrace/runtime/batch"
 )
 
@@ -86,12 +87,12 @@ func (s *server) dial(ctx context.Context, host string) (*wireConn, error) {
 	var conn net.Conn
 	var err error
 	if s.opts.addr.tls {
-		conn, err = (&tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS12}}).DialContext(within, "tcp", host)
+		conn, err = (&tls.Dialer{Config: s.secure}).DialContext(within, "tcp", host)
 	} else {
 		conn, err = (&net.Dialer{}).DialContext(within, "tcp", host)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("connecting to %s: %w", host, err)
+		return nil, fmt.Errorf("connecting to %s: %w", host, tlsfiles.Explain(err))
 	}
 	w := &wireConn{conn: conn, r: chproto.NewReader(conn), compressed: s.opts.compression != "none", patience: s.opts.request}
 	w.stop = context.AfterFunc(ctx, func() { conn.Close() })

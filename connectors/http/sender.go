@@ -3,6 +3,7 @@ package http
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/connectors/outbox"
+	"github.com/millrace/millrace/connectors/tlsfiles"
 )
 
 const (
@@ -34,8 +36,9 @@ type sender struct {
 	notBefore time.Time
 }
 
-func newSender(url string, array bool, request time.Duration, headers map[string]string) *sender {
+func newSender(url string, array bool, request time.Duration, headers map[string]string, secure *tls.Config) *sender {
 	t := nethttp.DefaultTransport.(*nethttp.Transport).Clone()
+	t.TLSClientConfig = secure
 	return &sender{url: url, array: array, request: request, headers: headers, client: &nethttp.Client{Transport: t,
 		CheckRedirect: func(*nethttp.Request, []*nethttp.Request) error { return nethttp.ErrUseLastResponse }}}
 }
@@ -112,7 +115,7 @@ func (s *sender) post(ctx context.Context, key string, lines [][]byte) error {
 	req.Header.Set(idempotencyKey, key)
 	resp, err := s.client.Do(req)
 	if err != nil {
-		return fmt.Errorf("posting: %w", err)
+		return fmt.Errorf("posting: %w", tlsfiles.Explain(err))
 	}
 	defer resp.Body.Close()
 	said, err := io.ReadAll(io.LimitReader(resp.Body, 200))

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/connectors/format"
 	"github.com/millrace/millrace/connectors/format/jsonfmt"
 	"github.com/millrace/millrace/connectors/outbox"
+	"github.com/millrace/millrace/connectors/tlsfiles"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/vfs"
@@ -51,7 +52,7 @@ func New(fsys vfs.FS, staging string) *Connector {
 		Summary: "Rows as JSON in POST requests to a webhook.",
 		Doc:     strings.TrimSpace(page),
 		Sink:    true,
-		Options: []connector.Option{
+		Options: append([]connector.Option{
 			{Key: keyURL, Type: connector.OptString, Required: true, Check: checkURL, Doc: "Where requests go: `http://` or `https://`."},
 			{Key: keyBody, Type: connector.OptEnum, Enum: []string{bodyLines, bodyArray}, Default: bodyLines,
 				Doc: "`ndjson`: a JSON object a line; `array`: one JSON array of objects."},
@@ -59,7 +60,7 @@ func New(fsys vfs.FS, staging string) *Connector {
 			{Key: keyFlushBytes, Type: connector.OptBytes, Default: "1MB", Doc: "A request is sent when its rows have this size."},
 			{Key: keyFlushAge, Type: connector.OptDuration, Default: "1 s", Doc: "A request is sent at this age."},
 			{Key: keyRequest, Type: connector.OptDuration, Default: "30 s", Doc: "How long one request may take before it is sent again."},
-		},
+		}, tlsfiles.Options()...),
 		Guarantee: "At least once: a request without an answer is sent again, the same bytes under the same `Idempotency-Key`, by which a receiver takes each artefact once.",
 		Validate: func(v connector.Values) error {
 			for name := range v.Family(strings.TrimSuffix(keyHeaders, "*")) {
@@ -68,7 +69,7 @@ func New(fsys vfs.FS, staging string) *Connector {
 					return &connector.OptionError{Key: "headers." + name, Message: "header " + name + " is the sink's own"}
 				}
 			}
-			return nil
+			return tlsfiles.Validate(v, strings.HasPrefix(strings.ToLower(v.String(keyURL)), "https://"), "https:// in '"+keyURL+"'")
 		},
 	}}
 }
@@ -101,7 +102,11 @@ func (c *Connector) OpenSink(_ context.Context, t *connector.Table, o connector.
 	}
 	target := t.Options.String(keyURL)
 	place, _, _ := strings.Cut(target, "?")
-	s := newSender(target, t.Options.String(keyBody) == bodyArray, t.Options.Duration(keyRequest), t.Options.Family(strings.TrimSuffix(keyHeaders, "*")))
+	secure, err := tlsfiles.Of(t.Options).Config()
+	if err != nil {
+		return nil, err
+	}
+	s := newSender(target, t.Options.String(keyBody) == bodyArray, t.Options.Duration(keyRequest), t.Options.Family(strings.TrimSuffix(keyHeaders, "*")), secure)
 	return outbox.Open(outbox.Config{FS: c.fs, Root: c.staging, Kind: c.spec.Name, Table: t, Owner: o, Location: place,
 		Roll:       connector.RollPolicy{Bytes: t.Options.Bytes(keyFlushBytes), Age: t.Options.Duration(keyFlushAge)},
 		Sender:     s,

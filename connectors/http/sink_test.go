@@ -3,12 +3,18 @@ package http
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log"
+	"maps"
+	"net"
 	nethttp "net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -48,7 +54,10 @@ func (r *receiver) ServeHTTP(w nethttp.ResponseWriter, req *nethttp.Request) {
 		step, r.script = r.script[0], r.script[1:]
 	}
 	switch step {
-	case "", "lose":
+	case "", "lose", "hang":
+	case "deaf":
+		r.waiting(req)
+		return
 	case "reset":
 		panic(nethttp.ErrAbortHandler)
 	default:
@@ -72,9 +81,19 @@ func (r *receiver) ServeHTTP(w nethttp.ResponseWriter, req *nethttp.Request) {
 		r.order = append(r.order, key)
 		r.take(body)
 	}
-	if step == "lose" {
+	switch step {
+	case "lose":
 		panic(nethttp.ErrAbortHandler)
+	case "hang":
+		r.waiting(req)
 	}
+}
+
+// waiting answers nothing until the client has gone. The caller holds mu.
+func (r *receiver) waiting(req *nethttp.Request) {
+	r.mu.Unlock()
+	<-req.Context().Done()
+	r.mu.Lock()
 }
 
 func (r *receiver) take(body []byte) {
@@ -107,10 +126,11 @@ type world struct {
 }
 
 func newWorld(t testing.TB, with map[string]string) *world {
-	r := &receiver{t: t, bodies: map[string]string{}}
-	s := httptest.NewServer(r)
+	w := &world{receiver: &receiver{t: t, bodies: map[string]string{}}, conn: New(vfs.NewMem(), "/staging"), with: with}
+	s := httptest.NewServer(w.receiver)
 	t.Cleanup(s.Close)
-	return &world{receiver: r, conn: New(vfs.NewMem(), "/staging"), url: s.URL, with: with}
+	w.url = s.URL
+	return w
 }
 
 // Shared says that jobs do not exclude each other.
@@ -126,6 +146,30 @@ func (w *world) Open(ctx context.Context, o connector.Owner) (connector.Sink, er
 		return nil, errs[0]
 	}
 	return w.conn.OpenSink(ctx, &connector.Table{Name: "t", Columns: conntest.Columns(), Options: v, Zone: time.UTC}, o)
+}
+
+// sealTen opens the table and seals an artefact of 10 rows.
+func (w *world) sealTen() (connector.Sink, []connector.Artifact) {
+	w.t.Helper()
+	ctx := context.Background()
+	s, err := w.Open(ctx, conntest.OwnerOf(1, 1))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { s.Close() })
+	id := connector.ArtifactID{Job: conntest.UUID(1), Epoch: 1}
+	wr, err := s.OpenWriter(ctx, connector.Attempt{ID: id})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := wr.Write(conntest.Rows(0, 10), nil, 0); err != nil {
+		w.t.Fatal(err)
+	}
+	as, err := wr.Seal(ctx, []connector.SealRequest{{Header: connector.Header{ID: id, Rows: 10}}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s, as
 }
 
 func (w *world) Visible(testing.TB) []int64 {
@@ -164,23 +208,7 @@ func TestAnswers(t *testing.T) {
 			ctx := context.Background()
 			w := newWorld(t, map[string]string{"headers.Authorization": "Bearer x"})
 			w.script, w.maxLines = c.script, c.maxLines
-			s, err := w.Open(ctx, conntest.OwnerOf(1, 1))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
-			id := connector.ArtifactID{Job: conntest.UUID(1), Epoch: 1}
-			wr, err := s.OpenWriter(ctx, connector.Attempt{ID: id})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := wr.Write(conntest.Rows(0, 10), nil, 0); err != nil {
-				t.Fatal(err)
-			}
-			as, err := wr.Seal(ctx, []connector.SealRequest{{Header: connector.Header{ID: id, Rows: 10}}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s, as := w.sealTen()
 			for i := range c.tries {
 				err := s.Publish(ctx, as)[0]
 				if (err == nil) != (i == c.tries-1) {
@@ -191,13 +219,137 @@ func TestAnswers(t *testing.T) {
 					t.Errorf("try %d: %v", i, err)
 				}
 			}
-			if fmt.Sprint(w.Visible(t)) != "[0 1 2 3 4 5 6 7 8 9]" || len(w.order) != c.requests || w.order[0][:8] != id.String()[:8] {
+			if fmt.Sprint(w.Visible(t)) != "[0 1 2 3 4 5 6 7 8 9]" || len(w.order) != c.requests || w.order[0][:8] != as[0].Header.ID.String()[:8] {
 				t.Errorf("rows %v by requests %v", w.Visible(t), w.order)
 			}
 			if w.headers.Get("Authorization") != "Bearer x" || w.headers.Get("Content-Type") != "application/x-ndjson" {
 				t.Errorf("headers %v", w.headers)
 			}
 		})
+	}
+}
+
+// TestReceiverHangs: a request that does not arrive, and an answer that does not come,
+// end after 'request.timeout'; the same request is sent again.
+func TestReceiverHangs(t *testing.T) {
+	for _, step := range []string{"deaf", "hang"} {
+		t.Run(step, func(t *testing.T) {
+			w := newWorld(t, map[string]string{"request.timeout": "1 s"})
+			w.script = []string{step}
+			s, as := w.sealTen()
+			if err := s.Publish(t.Context(), as)[0]; !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("the first try: %v", err)
+			}
+			w.publish(s, as)
+		})
+	}
+}
+
+// TestReceiverIsAway: rows wait for it.
+func TestReceiverIsAway(t *testing.T) {
+	w := newWorld(t, nil)
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.url = "http://" + l.Addr().String()
+	l.Close()
+	s, as := w.sealTen()
+	if err := s.Publish(t.Context(), as)[0]; !connector.IsAway(err) {
+		t.Fatalf("without a receiver: %v", err)
+	}
+	if l, err = net.Listen("tcp4", l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	back := &nethttp.Server{Handler: w.receiver}
+	defer back.Close()
+	go back.Serve(l)
+	w.publish(s, as)
+}
+
+// publish tries as a lane does; each row is there once, by one key.
+func (w *world) publish(s connector.Sink, as []connector.Artifact) {
+	w.t.Helper()
+	err := errors.New("not tried")
+	for end := time.Now().Add(time.Minute); err != nil && time.Now().Before(end); {
+		err = s.Publish(context.Background(), as)[0]
+	}
+	if have := fmt.Sprint(w.Visible(w.t)); err != nil || have != "[0 1 2 3 4 5 6 7 8 9]" || len(w.order) != 1 {
+		w.t.Errorf("%v: rows %s by requests %v", err, have, w.order)
+	}
+}
+
+// TestTLS: the receiver's certificate is checked against the authority that is named,
+// and the receiver gets the client's. Who has none is told which option says it.
+func TestTLS(t *testing.T) {
+	mine, stranger := conntest.NewCertificates(t), conntest.NewCertificates(t)
+	pair, err := tls.LoadX509KeyPair(mine.ServerCert, mine.ServerKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca, err := os.ReadFile(mine.CA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients := x509.NewCertPool()
+	clients.AppendCertsFromPEM(ca)
+	good := map[string]string{"tls.ca-file": mine.CA, "tls.cert-file": mine.ClientCert, "tls.key-file": mine.ClientKey}
+	for want, change := range map[string]map[string]string{
+		"":                                   {},
+		"authority of the server's":          {"tls.ca-file": stranger.CA},
+		"'tls.cert-file' and 'tls.key-file'": {"tls.cert-file": stranger.ClientCert, "tls.key-file": stranger.ClientKey},
+	} {
+		t.Run(want, func(t *testing.T) {
+			with := maps.Clone(good)
+			maps.Copy(with, change)
+			w := newWorld(t, with)
+			server := httptest.NewUnstartedServer(w.receiver)
+			server.Config.ErrorLog = log.New(io.Discard, "", 0)
+			server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.RequireAndVerifyClientCert}
+			server.StartTLS()
+			defer server.Close()
+			w.url = server.URL
+			s, as := w.sealTen()
+			if want == "" {
+				w.publish(s, as)
+				return
+			}
+			// A server closes the connection behind its alert, which may be all that is seen.
+			err := errors.New("not tried")
+			for end := time.Now().Add(time.Minute); err != nil && !strings.Contains(err.Error(), want) && time.Now().Before(end); {
+				err = s.Publish(t.Context(), as)[0]
+			}
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q", err, want)
+			}
+		})
+	}
+}
+
+// TestOptions: what is given in vain, or is the sink's own, is refused when the job is
+// checked.
+func TestOptions(t *testing.T) {
+	c := New(vfs.NewMem(), "")
+	for _, x := range []struct {
+		with map[string]string
+		want string
+	}{
+		{map[string]string{"url": "https://h/p?q=1", "tls.ca-file": "/ca"}, ""},
+		{map[string]string{"url": "http://h", "tls.ca-file": "/ca"}, "no effect without TLS"},
+		{map[string]string{"url": "https://h", "tls.cert-file": "/c"}, "belong together"},
+		{map[string]string{"url": "ftp://h"}, "https://host/path"},
+		{map[string]string{"url": "https://u:p@h"}, "'headers.Authorization'"},
+		{map[string]string{"url": "https://h", "headers.idempotency-key": "1"}, "the sink's own"},
+	} {
+		x.with["connector"] = "http"
+		_, errs := c.Spec().Resolve(x.with)
+		text := ""
+		for _, e := range errs {
+			text += e.Message
+		}
+		if x.want == "" && text != "" || !strings.Contains(text, x.want) {
+			t.Errorf("%v: %q, want %q", x.with, text, x.want)
+		}
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/millrace/millrace/connectors/tlsfiles"
 )
 
 // class is what an answer of the server means for a transaction.
@@ -87,5 +89,5 @@ func explained(err error) error {
 	if h := hints[codeOf(err)]; h != "" {
 		return fmt.Errorf("%w; %s", err, h)
 	}
-	return err
+	return tlsfiles.Explain(err)
 }

@@ -2,15 +2,12 @@ package redis
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"fmt"
-	"os"
 	"strings"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/millrace/millrace/connectors/tlsfiles"
 	"github.com/millrace/millrace/runtime/connector"
 )
 
@@ -35,8 +32,12 @@ func connect(v connector.Values) (goredis.UniversalClient, address, error) {
 		PoolSize: 4, DisableIndentity: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}}
 	if a.tls {
-		if o.TLSConfig, err = tlsConfig(v, a); err != nil {
+		if o.TLSConfig, err = tlsfiles.Of(v).Config(); err != nil {
 			return nil, a, err
+		}
+		if a.mode == modeSingle { // else the library takes each server's own name
+			name := a.hosts[0][:strings.LastIndexByte(a.hosts[0], ':')]
+			o.TLSConfig.ServerName = strings.Trim(name, "[]")
 		}
 	}
 	switch a.mode {
@@ -47,30 +48,4 @@ func connect(v connector.Values) (goredis.UniversalClient, address, error) {
 		return goredis.NewFailoverClient(o.Failover()), a, nil
 	}
 	return goredis.NewClient(o.Simple()), a, nil
-}
-
-func tlsConfig(v connector.Values, a address) (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if a.mode == modeSingle { // else the library takes each server's own name
-		name := a.hosts[0][:strings.LastIndexByte(a.hosts[0], ':')]
-		c.ServerName = strings.Trim(name, "[]")
-	}
-	if file := v.String(keyCA); file != "" {
-		pem, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("reading '%s': %w", keyCA, err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, &connector.OptionError{Key: keyCA, OnValue: true, Message: file + " holds no certificate in PEM form"}
-		}
-	}
-	if file := v.String(keyCert); file != "" {
-		pair, err := tls.LoadX509KeyPair(file, v.String(keyCertKey))
-		if err != nil {
-			return nil, fmt.Errorf("reading '%s' and '%s': %w", keyCert, keyCertKey, err)
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
-	return c, nil
 }

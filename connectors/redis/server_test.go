@@ -170,11 +170,14 @@ func TestServerFails(t *testing.T) {
 		"the answer to WATCH is lost":       {beforePublish: fault(services.LoseReply, 1)},
 		"the answer to EXEC is lost":        {beforePublish: fault(services.LoseReply, 500)},
 		"cut in the transaction":            {beforePublish: fault(services.CutRequest, 500)},
+		"WATCH does not arrive":             {beforePublish: fault(services.Swallow, 1)},
+		"EXEC does not arrive":              {beforePublish: fault(services.Swallow, 500)},
+		"nobody answers EXEC":               {beforePublish: fault(services.Hang, 500)},
 	} {
 		t.Run(what, func(t *testing.T) {
 			freshWorld(t)
 			prefix := strings.ReplaceAll(what, " ", "-")
-			j := start(t, vfs.NewMem(), 1, people(), []int{0}, map[string]string{"key": prefix + ":{uid}", "connect.timeout": "2 s", "request.timeout": "5 s"})
+			j := start(t, vfs.NewMem(), 1, people(), []int{0}, map[string]string{"key": prefix + ":{uid}", "connect.timeout": "2 s", "request.timeout": "2 s"})
 			call := func(f func(*testing.T)) {
 				if f != nil {
 					f(t)

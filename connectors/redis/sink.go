@@ -9,6 +9,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/millrace/millrace/connectors/outbox"
+	"github.com/millrace/millrace/connectors/tlsfiles"
 	"github.com/millrace/millrace/runtime/connector"
 )
 
@@ -56,7 +57,7 @@ func probe(ctx context.Context, client goredis.UniversalClient, request time.Dur
 	case err == nil:
 	case code == "NOPERM":
 		return name + ": the user may not ask INFO; what the server is, is not known", nil
-	case classOf(err) == classStop:
+	case classOf(err) == classStop || tlsfiles.Refused(err):
 		return "", fmt.Errorf("connecting to %s: %w", name, explained(err))
 	default:
 		return fmt.Sprintf("%s does not answer yet (%v): rows wait for it", name, err), nil

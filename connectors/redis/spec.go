@@ -2,10 +2,12 @@ package redis
 
 import (
 	_ "embed" // the page
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/millrace/millrace/connectors/partialcache"
+	"github.com/millrace/millrace/connectors/tlsfiles"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/vfs"
 )
@@ -37,9 +39,6 @@ const (
 	keyFlushAge   = "sink.buffer-flush.interval"
 	keyConnect    = "connect.timeout"
 	keyRequest    = "request.timeout"
-	keyCA         = "tls.ca-file"
-	keyCert       = "tls.cert-file"
-	keyCertKey    = "tls.key-file"
 )
 
 // Data types.
@@ -84,7 +83,7 @@ func New(fsys vfs.FS, staging string) *Connector {
 func (c *Connector) Spec() *connector.Spec { return &c.spec }
 
 func options() []connector.Option {
-	return append([]connector.Option{
+	return slices.Concat([]connector.Option{
 		{Key: keyMode, Type: connector.OptEnum, Enum: []string{modeSingle, modeCluster, modeSentinel}, Default: modeSingle,
 			Doc: "What the servers are: one server (`single`), a `cluster`, or a primary with replicas that Sentinel watches (`sentinel`)."},
 		{Key: keyURL, Type: connector.OptString, Secret: true, Check: func(s string) error { _, err := parseURL(s); return err },
@@ -111,10 +110,7 @@ func options() []connector.Option {
 		{Key: keyFlushAge, Type: connector.OptDuration, Default: "1 s", Doc: "Rows are sent at this age."},
 		{Key: keyConnect, Type: connector.OptDuration, Default: "5 s", Doc: "How long a connection may take."},
 		{Key: keyRequest, Type: connector.OptDuration, Default: "30 s", Doc: "How long one transaction, or one request of a lookup, may take before it is sent again."},
-		{Key: keyCA, Type: connector.OptString, Doc: "A PEM file of the authorities that the server's certificate is checked against. Unset: the system's."},
-		{Key: keyCert, Type: connector.OptString, Doc: "A PEM file of this client's certificate."},
-		{Key: keyCertKey, Type: connector.OptString, Doc: "A PEM file of its key."},
-	}, partialcache.SpecOptions()...)
+	}, tlsfiles.Options(), partialcache.SpecOptions())
 }
 
 func validate(v connector.Values) error {
@@ -142,21 +138,14 @@ func validate(v connector.Values) error {
 		return &connector.OptionError{Key: keyTTL, OnValue: true, Message: "a key lives at least 1 ms"}
 	case v.Bytes(keyFlushBytes) < 1<<10 || v.Bytes(keyFlushBytes) > 64<<20:
 		return &connector.OptionError{Key: keyFlushBytes, OnValue: true, Message: "a transaction has between 1 KB and 64 MB"}
-	case v.Has(keyCert) != v.Has(keyCertKey):
-		return &connector.OptionError{Key: keyCert, Message: "'" + keyCert + "' and '" + keyCertKey + "' belong together"}
 	}
 	a, err := addressOf(v)
 	if err != nil {
 		return err
 	}
-	for _, key := range []string{keyCA, keyCert} {
-		if v.Has(key) && !a.tls {
-			hint := "rediss:// in '" + keyURL + "'"
-			if a.mode != modeSingle {
-				hint = "'" + keyTLS + "' = 'true'"
-			}
-			return &connector.OptionError{Key: key, Message: "'" + key + "' has no effect without TLS", Hint: hint}
-		}
+	hint := "rediss:// in '" + keyURL + "'"
+	if a.mode != modeSingle {
+		hint = "'" + keyTLS + "' = 'true'"
 	}
-	return nil
+	return tlsfiles.Validate(v, a.tls, hint)
 }

@@ -67,7 +67,7 @@ func compileJob(t *testing.T, files []compile.Source) {
 
 // TestConnectorPages compiles the jobs that pages of connectors show.
 func TestConnectorPages(t *testing.T) {
-	for _, page := range []string{"redis"} {
+	for _, page := range []string{"redis", "http"} {
 		page = "docs/connectors/" + page + ".md"
 		b, err := os.ReadFile(filepath.Join("..", "..", "..", page))
 		if err != nil {
