@@ -150,6 +150,14 @@ func text[T any](v *T) string {
 
 func micros(t time.Time) int64 { return t.UnixMicro() }
 
+// microsText gives the text of a timestamp as the oracle does, and other texts as they are.
+func microsText(s string) string {
+	if at, err := time.Parse("2006-01-02 15:04:05.999", s); err == nil {
+		return fmt.Sprint(micros(at))
+	}
+	return s
+}
+
 // partitionOf is the hourly table partition of a time.
 func partitionOf(t time.Time) string {
 	return "dt=" + t.UTC().Format("2006-01-02") + " hr=" + t.UTC().Format("15")

@@ -64,25 +64,17 @@ func redisTable(t testing.TB, r *services.Redis, table, key string, columns ...s
 				}
 			}
 		}
-		fields := []string{key + "=" + microsText(t, strings.TrimPrefix(name, table+":"))}
+		fields := []string{key + "=" + microsText(strings.TrimPrefix(name, table+":"))}
 		for _, c := range columns {
 			v, ok := values[c]
 			if !ok {
 				v = "NULL"
 			}
-			fields = append(fields, c+"="+microsText(t, v))
+			fields = append(fields, c+"="+microsText(v))
 		}
 		rows[strings.Join(fields, " ")]++
 	}
 	return rows
-}
-
-// microsText gives a timestamp as the oracle does, and other texts as they are.
-func microsText(t testing.TB, s string) string {
-	if at, err := time.Parse("2006-01-02 15:04:05.999", s); err == nil {
-		return fmt.Sprint(micros(at))
-	}
-	return s
 }
 
 // TestKilledJobIntoRedis kills the real binary with SIGKILL at random moments and,
