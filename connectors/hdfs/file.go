@@ -309,7 +309,7 @@ func send(ctx context.Context, cl *client, w *hdfs.FileWriter, r io.ReaderAt, si
 
 // complete closes a file until the NameNode has it whole. Only a nil Close
 // confirms the data, and it may be repeated after one error alone.
-func complete(ctx, soon context.Context, w *hdfs.FileWriter, patience time.Duration) error {
+func complete(ctx, soon context.Context, w io.Closer, patience time.Duration) error {
 	deadline := time.Now().Add(patience)
 	hurried := soon.Done()
 	wait := 5 * time.Millisecond

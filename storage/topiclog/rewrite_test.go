@@ -138,6 +138,15 @@ func TestCompaction(t *testing.T) {
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s:\n got %v\nwant %v", what, got, want)
 		}
+		// From within a gap a fetch gives what comes next, at once.
+		for from := range next {
+			l, err := s.Fetch(ctx, topiclog.FetchRequest{Partition: id, Offset: from, MaxWait: time.Hour})
+			check(t, err)
+			if len(l.Chunks) == 0 {
+				t.Errorf("%s: nothing from offset %d on", what, from)
+			}
+			l.Release()
+		}
 		st, err := s.State(id)
 		check(t, err)
 		if st.HighWatermark != next || st.Start != 0 {
