@@ -173,7 +173,7 @@ func (s *spiller) each(tables []*aggTable, f func(*aggTable) error) error {
 	for _, t := range tables {
 		runs = append(runs, t.runs...)
 	}
-	for _, x := range spill.Ranges(runs, s.rangeBytes()/max(s.swell, 1)) {
+	for _, x := range spill.Ranges(runs, s.mergeBytes(len(runs))/max(s.swell, 1)) {
 		part := s.fresh()
 		for _, r := range runs {
 			for i := range r.In(x) {
@@ -187,6 +187,12 @@ func (s *spiller) each(tables []*aggTable, f func(*aggTable) error) error {
 		}
 	}
 	return nil
+}
+
+// mergeBytes is how much of so many runs is in memory at a time: a block of each as far as
+// there is room, since one is read for each range that has some of its hashes.
+func (s *spiller) mergeBytes(runs int) int64 {
+	return max(s.rangeBytes(), min(int64(runs)*blockBytes, s.budget/4))
 }
 
 // eachKept is each of a table that stays. Where it has many runs they become one.
