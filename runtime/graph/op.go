@@ -59,10 +59,10 @@ func OpName(op Op) string {
 // Spills reports an operator whose state goes to disk beyond its memory.
 func Spills(op Op) bool {
 	switch op := op.(type) {
-	case *GroupAggregate, *Sort, *Rank, *FirstRow, *Normalize, *WideMerge:
+	case *GroupAggregate, *Sort, *Rank, *FirstRow, *Normalize, *WideMerge, *SessionAssign:
 		return true
 	case *WindowAggregate:
-		return op.Window.Kind != Session && !op.Firing.On() && !op.Retracts
+		return !op.Firing.On() && !op.Retracts
 	case *Join:
 		streams := op.Changes && (op.NullAware || len(op.Keys) == 0)
 		return op.Interval == nil && op.Temporal == nil && !streams

@@ -9,9 +9,9 @@ func TestSpills(t *testing.T) {
 		want bool
 	}{
 		{&GroupAggregate{}, true}, {&GroupAggregate{Updates: true, Retracts: true}, true},
-		{&WindowAggregate{}, true}, {&WindowAggregate{Window: Window{Kind: Session}}, false}, {&WindowAggregate{Retracts: true}, false},
+		{&WindowAggregate{}, true}, {&WindowAggregate{Window: Window{Kind: Session}}, true}, {&WindowAggregate{Retracts: true}, false},
 		{&Sort{}, true}, {&Rank{}, true}, {&Rank{Changes: true}, true}, {&FirstRow{}, true}, {&Normalize{}, true},
-		{&Over{}, false}, {&SessionAssign{}, false}, {&SetOperation{}, false}, {&WideMerge{}, true}, {&Limit{}, false}, {&Filter{}, false},
+		{&Over{}, false}, {&SessionAssign{}, true}, {&SetOperation{}, false}, {&WideMerge{}, true}, {&Limit{}, false}, {&Filter{}, false},
 	} {
 		if got := Spills(c.op); got != c.want {
 			t.Errorf("%T %+v: %t", c.op, c.op, got)

@@ -74,8 +74,7 @@ func nothingLeft(t *testing.T, fs vfs.FS) {
 	}
 }
 
-// TestOverlappingWindowsOnDisk: HOP and CUMULATE with crashes, and sessions, which do
-// not spill and say nothing else beside.
+// TestOverlappingWindowsOnDisk: HOP, CUMULATE and sessions with crashes.
 func TestOverlappingWindowsOnDisk(t *testing.T) {
 	for _, k := range kinds {
 		for seed := uint64(1); seed <= 4; seed++ {

@@ -42,10 +42,7 @@ func (a *SliceAggregate) Fired() int64 { return a.fired }
 // Due implements Clocked. The session may have grown since it was put among the
 // ends; then Advance puts it there anew.
 func (a *SessionAggregate) Due() (at int64, ok bool) {
-	if len(a.sessions.ends) == 0 {
-		return 0, false
-	}
-	return a.sessions.ends[0].end, true
+	return a.sessions.next()
 }
 
 // Fired implements Clocked.

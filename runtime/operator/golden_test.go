@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -40,4 +41,19 @@ func TestStateOfBeforeSpillingIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("wide table", j.take(), "+I 1 0 100 7 5 12 2 5 7"+none+none+" [b0]", "+I 2 0 100"+none+" 3 3 3 1 3 3"+none+" [b1]")
+
+	for i, c := range sessionCases(t)[:2] {
+		k := c.fresh()
+		if err := k.Load(golden(fmt.Sprintf("sessions-before-spilling-%d", i)), whole); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.Advance(ctx, batch.MaxWatermark, j.results(t)); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			check(c.name, j.take(), "+I 1 1 2 2 300 340", "+I 1 2 12 7 100 160", "+I 2 1 1 1 100 140")
+		} else {
+			check(c.name, j.take(), "+I 1 2 300 300 340 339", "+I 1 5 100 100 160 159", "+I 1 7 120 100 160 159", "+I 2 1 100 100 140 139")
+		}
+	}
 }

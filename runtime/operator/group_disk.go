@@ -50,6 +50,8 @@ type groupDisk struct {
 	hot batch.Bitmap
 	// expired are groups that were found to be out of time.
 	expired int
+	// moved is told the slots that are in the newest run now, before they leave; nil: no one is.
+	moved func(slots []int32) error
 	// need are keys that are looked for, found those of them that some run knows.
 	need  *state.Keys
 	found batch.Bitmap
@@ -206,6 +208,11 @@ func (d *groupDisk) evict() error {
 	})
 	if err != nil {
 		return err
+	}
+	if d.moved != nil {
+		if err := d.moved(cold); err != nil {
+			return err
+		}
 	}
 	d.of.leave(cold)
 	d.gone, d.hot = nil, nil

@@ -79,14 +79,14 @@ func upTo(k *state.Keys, slots []int32, high uint64) []int32 {
 	return slots[:n]
 }
 
-// alike is from which on the newest runs are to become one, where they are as long as
+// alike is from which on the newest of n runs are to become one, where they are as long as
 // the one before them: so there are few, and a group is written a few times; -1: none.
-func (d *groupDisk) alike() int {
-	from, sum := len(d.runs), int64(0)
-	for i := len(d.runs) - 1; i >= 0 && (len(d.runs)-i <= mergeRuns-1 || d.runs[i].Bytes() <= sum); i-- {
-		from, sum = i, sum+d.runs[i].Bytes()
+func alike(n int, bytes func(i int) int64) int {
+	from, sum := n, int64(0)
+	for i := n - 1; i >= 0 && (n-i <= mergeRuns-1 || bytes(i) <= sum); i-- {
+		from, sum = i, sum+bytes(i)
 	}
-	if len(d.runs)-from < mergeRuns {
+	if n-from < mergeRuns {
 		return -1
 	}
 	return from
@@ -95,7 +95,7 @@ func (d *groupDisk) alike() int {
 // merge makes the runs that are alike one: write writes what they say of a range of
 // hashes, older says that there are runs before them. now is the time.
 func (d *groupDisk) merge(now int64, write func(w *spill.Writer, runs []groupRun, x spill.Range, older bool) error) error {
-	from := d.alike()
+	from := alike(len(d.runs), func(i int) int64 { return d.runs[i].Bytes() })
 	if from < 0 {
 		return nil
 	}

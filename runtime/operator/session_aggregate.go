@@ -8,6 +8,7 @@ import (
 	"github.com/millrace/millrace/runtime/expr/fn"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/state"
+	"github.com/millrace/millrace/runtime/state/spill"
 )
 
 // SessionAggregate is GROUP BY keys and a session of the keys: one subtask.
@@ -16,13 +17,14 @@ type SessionAggregate struct {
 	schema   *batch.Schema
 	aggs     *aggSet
 	sessions *sessions
-	accs     []fn.Accumulator // by the sessions' numbers
+	held     *sessionAccs
 	cols     []*batch.Vec
 	slots    []int32
 	groups   []int32
-	buf      []byte
 	out      batch.Batch
 }
+
+var _ Spilling = (*SessionAggregate)(nil)
 
 // NewSessionAggregate makes a subtask over the columns of in, with no state.
 func NewSessionAggregate(op *graph.WindowAggregate, in, out *batch.Schema) (*SessionAggregate, error) {
@@ -30,8 +32,8 @@ func NewSessionAggregate(op *graph.WindowAggregate, in, out *batch.Schema) (*Ses
 	if err != nil {
 		return nil, err
 	}
-	a := &SessionAggregate{op: op, schema: out, aggs: aggs, accs: aggs.accumulators(nil)}
-	a.sessions = newSessions(ws, typesAt(in, op.Keys), op.Lateness, op.HoldMillis(), a.unite)
+	a := &SessionAggregate{op: op, schema: out, aggs: aggs, held: &sessionAccs{aggs: aggs, accs: aggs.accumulators(nil)}}
+	a.sessions = newSessions(ws, typesAt(in, op.Keys), op.Lateness, op.HoldMillis(), a.held)
 	return a, nil
 }
 
@@ -43,49 +45,17 @@ func (a *SessionAggregate) Fold(ctx *expr.Context, in *KeyedRows, out *Results) 
 	if err := a.sessions.join(a.cols, in.Hashes, &in.Batch.Cols[a.op.Time], sel, a.slots); err != nil {
 		return err
 	}
-	a.resize()
-	a.aggs.update(a.accs, a.slots, sel)
+	a.aggs.update(a.held.accs, a.slots, sel)
 	a.sessions.settle()
-	return nil
-}
-
-func (a *SessionAggregate) resize() {
-	for _, x := range a.accs {
-		x.Resize(int(a.sessions.numbers))
-	}
-}
-
-// unite moves what a session holds into another one.
-func (a *SessionAggregate) unite(to, from int32) error {
-	for _, x := range a.accs {
-		x.Resize(int(a.sessions.numbers))
-		a.buf = x.AppendState(a.buf[:0], int(from))
-		if err := x.MergeState(int(to), a.buf); err != nil {
-			return err
-		}
-		x.Clear(int(from))
-	}
 	return nil
 }
 
 // Advance implements Keyed.
 func (a *SessionAggregate) Advance(_ *expr.Context, time int64, out *Results) error {
-	due := a.sessions.due(time)
-	for from := 0; from < len(due); from += emitRows {
-		if err := a.emit(due[from:min(from+emitRows, len(due))], out); err != nil {
-			return err
-		}
-	}
-	for _, f := range due {
-		for _, x := range a.accs {
-			x.Clear(int(f.number))
-		}
-	}
-	a.sessions.release(due)
-	return nil
+	return a.sessions.fire(time, func(s *sessions, due []firedSession) error { return a.emit(s, due, out) })
 }
 
-func (a *SessionAggregate) emit(due []firedSession, out *Results) error {
+func (a *SessionAggregate) emit(s *sessions, due []firedSession, out *Results) error {
 	b := &a.out
 	b.Reset(a.schema)
 	b.Len = len(due)
@@ -93,12 +63,12 @@ func (a *SessionAggregate) emit(due []firedSession, out *Results) error {
 	for i := range due {
 		a.slots, a.groups = append(a.slots, due[i].key), append(a.groups, due[i].number)
 	}
-	keys := a.sessions.keys.Columns()
+	keys, accs := s.keys.Columns(), s.held.(*sessionAccs).accs
 	for i := range keys {
 		b.Cols[i].Take(&keys[i], a.slots)
 	}
 	for i, call := range a.aggs.outputs {
-		a.accs[call].Emit(a.groups, a.aggs.calls[call].where, &b.Cols[len(keys)+i])
+		accs[call].Emit(a.groups, a.aggs.calls[call].where, &b.Cols[len(keys)+i])
 	}
 	n := len(a.op.Keys) + len(a.op.Aggregates)
 	bounds := b.Cols[n:]
@@ -106,51 +76,36 @@ func (a *SessionAggregate) emit(due []firedSession, out *Results) error {
 		bounds[i].Reset(a.schema.Fields[n+i].Type, b.Len)
 	}
 	for i := range due {
-		put(bounds, i, a.sessions.span(due[i].session))
+		put(bounds, i, s.span(due[i].session))
 	}
 	return out.Emit(b)
 }
 
 // Save implements Keyed: the texts of the calls, the sessions, then what each has
 // folded.
-func (a *SessionAggregate) Save() []byte {
-	dst, numbers := a.sessions.save(appendTexts(nil, a.aggs.texts()))
-	for _, g := range numbers {
-		for _, x := range a.accs {
-			a.buf = x.AppendState(a.buf[:0], int(g))
-			dst = state.AppendBytes(dst, a.buf)
-		}
-	}
-	return dst
+func (a *SessionAggregate) Save() []byte { return a.sessions.save(appendTexts(nil, a.aggs.texts())) }
+
+// SpillTo implements Spilling.
+func (a *SessionAggregate) SpillTo(s *spill.Store, budget int64) { a.sessions.disk.SpillTo(s, budget) }
+
+// Spill implements Spilling.
+func (a *SessionAggregate) Spill() error { return a.sessions.disk.evict() }
+
+// Spilled implements Spilling.
+func (a *SessionAggregate) Spilled() bool { return a.sessions.disk.spilled() }
+
+// SaveTo implements Spilling.
+func (a *SessionAggregate) SaveTo(p *state.Payload) error {
+	a.sessions.saveTo(p, appendTexts(nil, a.aggs.texts()))
+	return nil
 }
 
 // Load implements Keyed.
 func (a *SessionAggregate) Load(payload []byte, groups state.Range) error {
 	r := state.NewReader(payload)
-	to := readTexts(r, a.aggs.texts())
-	numbers, err := a.sessions.load(r, groups)
-	if err != nil {
-		return err
-	}
-	a.resize()
-	for _, g := range numbers {
-		for _, k := range to {
-			b := r.Bytes()
-			if r.Err() != nil {
-				return r.Err()
-			}
-			if g < 0 || k < 0 {
-				continue
-			}
-			if err := a.accs[k].MergeState(int(g), b); err != nil {
-				return err
-			}
-		}
-	}
-	if r.Rest() > 0 {
-		return state.ErrCorrupt
-	}
-	return r.Err()
+	a.held.to = readTexts(r, a.aggs.texts())
+	defer func() { a.held.to = nil }()
+	return a.sessions.load(r, groups)
 }
 
 // Kind implements Keyed.
@@ -162,9 +117,99 @@ func (a *SessionAggregate) Fingerprint() uint64 {
 }
 
 // Bytes implements Keyed.
-func (a *SessionAggregate) Bytes() int64 {
-	n := a.sessions.bytes()
-	for _, x := range a.accs {
+func (a *SessionAggregate) Bytes() int64 { return a.sessions.Bytes() }
+
+// sessionAccs are what sessions have folded.
+type sessionAccs struct {
+	aggs *aggSet
+	accs []fn.Accumulator
+	// to is, while saved state is loaded, by accumulator of its own which one it is now,
+	// -1: none any more.
+	to  []int
+	own []int
+	buf []byte
+}
+
+func (h *sessionAccs) fresh() sessionHeld {
+	return &sessionAccs{aggs: h.aggs, accs: h.aggs.accumulators(nil)}
+}
+
+func (h *sessionAccs) resize(numbers int32) {
+	for _, x := range h.accs {
+		x.Resize(int(numbers))
+	}
+}
+
+func (h *sessionAccs) unite(to, from int32) error {
+	for _, x := range h.accs {
+		h.buf = x.AppendState(h.buf[:0], int(from))
+		if err := x.MergeState(int(to), h.buf); err != nil {
+			return err
+		}
+		x.Clear(int(from))
+	}
+	return nil
+}
+
+func (h *sessionAccs) clear(number int32) {
+	for _, x := range h.accs {
+		x.Clear(int(number))
+	}
+}
+
+func (h *sessionAccs) take(numbers []int32) {
+	old := h.accs
+	h.accs = h.aggs.accumulators(nil)
+	h.resize(int32(len(numbers)))
+	most := int32(-1)
+	if len(numbers) > 0 {
+		most = slices.Max(numbers)
+	}
+	into := slices.Repeat([]int32{-1}, int(most)+1)
+	for i, n := range numbers {
+		into[n] = int32(i)
+	}
+	for i := range h.accs {
+		h.accs[i].Merge(old[i], into)
+	}
+}
+
+func (h *sessionAccs) save(dst []byte, numbers []int32) []byte {
+	for _, n := range numbers {
+		for _, x := range h.accs {
+			h.buf = x.AppendState(h.buf[:0], int(n))
+			dst = state.AppendBytes(dst, h.buf)
+		}
+	}
+	return dst
+}
+
+func (h *sessionAccs) load(r *state.Reader, sessions []int32) error {
+	to := h.to
+	if to == nil {
+		h.own = numbers(len(h.accs), h.own)
+		to = h.own
+	}
+	for _, n := range sessions {
+		for _, k := range to {
+			b := r.Bytes()
+			if r.Err() != nil {
+				return r.Err()
+			}
+			if n < 0 || k < 0 {
+				continue
+			}
+			if err := h.accs[k].MergeState(int(n), b); err != nil {
+				return err
+			}
+		}
+	}
+	return r.Err()
+}
+
+func (h *sessionAccs) bytes() int64 {
+	var n int64
+	for _, x := range h.accs {
 		n += x.Bytes()
 	}
 	return n

@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -9,6 +8,7 @@ import (
 	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/state"
+	"github.com/millrace/millrace/runtime/state/spill"
 	"github.com/millrace/millrace/runtime/types"
 )
 
@@ -18,14 +18,14 @@ type SessionAssign struct {
 	op       *graph.SessionAssign
 	in, out  *batch.Schema
 	sessions *sessions
-	rows     batch.Batch // kept
-	gone     int         // of them, given already
-	members  [][]int32   // rows by a session's number
+	held     *sessionRows
 	cols     []*batch.Vec
 	slots    []int32
 	good     batch.Sel
 	result   batch.Batch
 }
+
+var _ Spilling = (*SessionAssign)(nil)
 
 // NewSessionAssign makes a subtask over the columns of in, with no state.
 func NewSessionAssign(op *graph.SessionAssign, in, out *batch.Schema) (*SessionAssign, error) {
@@ -36,9 +36,8 @@ func NewSessionAssign(op *graph.SessionAssign, in, out *batch.Schema) (*SessionA
 	if len(out.Fields) != len(in.Fields)+3 {
 		return nil, fmt.Errorf("session table of %d columns over %d", len(out.Fields), len(in.Fields))
 	}
-	a := &SessionAssign{op: op, in: in, out: out}
-	a.sessions = newSessions(ws, typesAt(in, op.Keys), op.Lateness, op.HoldMillis(), a.unite)
-	resetRows(&a.rows, in)
+	a := &SessionAssign{op: op, in: in, out: out, held: newSessionRows(in)}
+	a.sessions = newSessions(ws, typesAt(in, op.Keys), op.Lateness, op.HoldMillis(), a.held)
 	return a, nil
 }
 
@@ -85,58 +84,43 @@ func (a *SessionAssign) Fold(_ *expr.Context, in *KeyedRows, out *Results) error
 	if err := a.sessions.join(a.cols, in.Hashes, &in.Batch.Cols[a.op.Time], a.good, a.slots); err != nil {
 		return err
 	}
-	a.resize()
 	for _, row := range a.good {
-		a.members[a.slots[row]] = append(a.members[a.slots[row]], int32(a.rows.Len))
-		appendRow(&a.rows, in.Batch, row)
+		a.held.add(a.slots[row], in.Batch, row)
 	}
 	a.sessions.settle()
 	return nil
 }
 
-func (a *SessionAssign) resize() {
-	for len(a.members) < int(a.sessions.numbers) {
-		a.members = append(a.members, nil)
-	}
-}
-
-func (a *SessionAssign) unite(to, from int32) error {
-	a.resize()
-	a.members[to] = append(a.members[to], a.members[from]...)
-	a.members[from] = nil
-	return nil
-}
-
 // Advance implements Keyed.
 func (a *SessionAssign) Advance(_ *expr.Context, time int64, out *Results) error {
-	due := a.sessions.due(time)
-	sel := batch.Sel{}
-	var spans []Span
-	for i := range due {
-		s := a.sessions.span(due[i].session)
-		for _, row := range a.members[due[i].number] {
-			sel, spans = append(sel, row), append(spans, s)
+	err := a.sessions.fire(time, func(s *sessions, due []firedSession) error {
+		held := s.held.(*sessionRows)
+		sel := batch.Sel{}
+		var spans []Span
+		for i := range due {
+			span := s.span(due[i].session)
+			for _, row := range held.members[due[i].number] {
+				sel, spans = append(sel, row), append(spans, span)
+			}
 		}
-		a.gone += len(a.members[due[i].number])
-		a.members[due[i].number] = nil
-	}
-	for from := 0; from < len(sel); from += emitRows {
-		to := min(from+emitRows, len(sel))
-		if err := a.emit(sel[from:to], spans[from:to], out); err != nil {
-			return err
+		for from := 0; from < len(sel); from += emitRows {
+			to := min(from+emitRows, len(sel))
+			if err := a.emit(&held.rows, sel[from:to], spans[from:to], out); err != nil {
+				return err
+			}
 		}
-	}
-	a.sessions.release(due)
-	a.compact()
-	return nil
+		return nil
+	})
+	a.held.compact()
+	return err
 }
 
-func (a *SessionAssign) emit(sel batch.Sel, spans []Span, out *Results) error {
+func (a *SessionAssign) emit(rows *batch.Batch, sel batch.Sel, spans []Span, out *Results) error {
 	b, n := &a.result, len(a.in.Fields)
 	b.Reset(a.out)
 	b.Len = len(sel)
 	for i := range n {
-		b.Cols[i].Take(&a.rows.Cols[i], sel)
+		b.Cols[i].Take(&rows.Cols[i], sel)
 	}
 	bounds := b.Cols[n:]
 	for i := range bounds {
@@ -148,78 +132,49 @@ func (a *SessionAssign) emit(sel batch.Sel, spans []Span, out *Results) error {
 	return out.Emit(b)
 }
 
-// compact forgets rows that have been given when they are most of them.
-func (a *SessionAssign) compact() {
-	if a.gone < 1024 || a.gone < a.rows.Len/2 {
-		return
-	}
-	sel := batch.Sel{}
-	for g, rows := range a.members {
-		for k, row := range rows {
-			a.members[g][k] = int32(len(sel))
-			sel = append(sel, row)
-		}
-	}
-	var kept batch.Batch
-	kept.Take(&a.rows, sel)
-	a.rows, a.gone = kept, 0
-}
-
 // Save implements Keyed: the sessions, then their rows, each with the place of its
 // session among them.
-func (a *SessionAssign) Save() []byte {
-	dst, numbers := a.sessions.save(nil)
-	sel := batch.Sel{}
-	var of []int64
-	for k, g := range numbers {
-		for _, row := range a.members[g] {
-			sel, of = append(sel, row), append(of, int64(k))
+func (a *SessionAssign) Save() []byte { return a.sessions.save(nil) }
+
+// SpillTo implements Spilling.
+func (a *SessionAssign) SpillTo(s *spill.Store, budget int64) { a.sessions.disk.SpillTo(s, budget) }
+
+// Spill implements Spilling.
+func (a *SessionAssign) Spill() error {
+	if a.sessions.disk.store == nil {
+		return nil
+	}
+	if err := a.checkKeys(); err != nil {
+		return err
+	}
+	return a.sessions.disk.evict()
+}
+
+// checkKeys is an error where the rows of a key do not fit.
+func (a *SessionAssign) checkKeys() error {
+	most := 0
+	for _, list := range a.sessions.byKey {
+		rows := 0
+		for _, s := range list {
+			rows += len(a.held.members[s.number])
 		}
+		most = max(most, rows)
 	}
-	dst = binary.AppendUvarint(dst, uint64(len(sel)))
-	for _, k := range of {
-		dst = binary.AppendUvarint(dst, uint64(k))
-	}
-	for i := range a.rows.Cols {
-		var v batch.Vec
-		v.Take(&a.rows.Cols[i], sel)
-		dst = state.AppendVec(dst, &v)
-	}
-	return dst
+	return checkKey("a session window", int64(most)*a.held.bytes()/int64(max(a.held.rows.Len, 1)), a.sessions.disk.budget)
+}
+
+// Spilled implements Spilling.
+func (a *SessionAssign) Spilled() bool { return a.sessions.disk.spilled() }
+
+// SaveTo implements Spilling.
+func (a *SessionAssign) SaveTo(p *state.Payload) error {
+	a.sessions.saveTo(p, nil)
+	return nil
 }
 
 // Load implements Keyed.
 func (a *SessionAssign) Load(payload []byte, groups state.Range) error {
-	r := state.NewReader(payload)
-	numbers, err := a.sessions.load(r, groups)
-	if err != nil {
-		return err
-	}
-	a.resize()
-	of := make([]uint64, r.Count())
-	for i := range of {
-		if of[i] = r.Uvarint(); of[i] >= uint64(len(numbers)) {
-			return state.ErrCorrupt
-		}
-	}
-	saved := batch.Batch{Schema: a.in, Cols: make([]batch.Vec, len(a.in.Fields)), Len: len(of)}
-	for i, f := range a.in.Fields {
-		v := r.Vec(f.Type)
-		if v.Len != len(of) {
-			return state.ErrCorrupt
-		}
-		saved.Cols[i] = *v
-	}
-	if r.Err() != nil || r.Rest() > 0 {
-		return state.ErrCorrupt
-	}
-	for i, k := range of {
-		if g := numbers[k]; g >= 0 {
-			a.members[g] = append(a.members[g], int32(a.rows.Len))
-			appendRow(&a.rows, &saved, int32(i))
-		}
-	}
-	return nil
+	return a.sessions.load(state.NewReader(payload), groups)
 }
 
 // Kind implements Keyed.
@@ -235,6 +190,4 @@ func (a *SessionAssign) Fingerprint() uint64 {
 }
 
 // Bytes implements Keyed.
-func (a *SessionAssign) Bytes() int64 {
-	return a.sessions.bytes() + state.BatchBytes(&a.rows) + int64(4*a.rows.Len+24*len(a.members))
-}
+func (a *SessionAssign) Bytes() int64 { return a.sessions.Bytes() }
