@@ -243,6 +243,23 @@ func (o *order) eval(in *KeyedRows, sel batch.Sel) {
 }
 
 func (o *order) appendKey(b []byte, in *KeyedRows, spec []int, row int) []byte {
+	b = o.appendOrigin(b, in, spec, row)
+	if in.Partitions != nil && !o.whole {
+		return b
+	}
+	return appendRowValues(b, in.Batch, row)
+}
+
+// appendRowValues appends the encoding of a whole row.
+func appendRowValues(b []byte, rows *batch.Batch, row int) []byte {
+	for c := range rows.Cols {
+		b = batch.AppendValue(b, &rows.Cols[c], row)
+	}
+	return b
+}
+
+// appendOrigin appends what a row is ordered by, then where it comes from.
+func (o *order) appendOrigin(b []byte, in *KeyedRows, spec []int, row int) []byte {
 	if len(spec) > 0 {
 		for _, c := range spec {
 			b = batch.AppendOrderValue(b, &in.Batch.Cols[c], row)
@@ -251,17 +268,9 @@ func (o *order) appendKey(b []byte, in *KeyedRows, spec []int, row int) []byte {
 		b = batch.AppendOrderValue(b, &in.Batch.Cols[o.time], row)
 	}
 	if in.Partitions != nil {
-		b = batch.AppendOrderPosition(b, o.label, in.Topic, o.parts[row], o.offs[row], in.Batch.Index(row))
-		if !o.whole {
-			return b
-		}
-	} else {
-		b = append(append(b, o.label...), 0)
+		return batch.AppendOrderPosition(b, o.label, in.Topic, o.parts[row], o.offs[row], in.Batch.Index(row))
 	}
-	for c := range in.Batch.Cols {
-		b = batch.AppendValue(b, &in.Batch.Cols[c], row)
-	}
-	return b
+	return append(append(b, o.label...), 0)
 }
 
 // positions lists partition and offset by row.

@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -53,7 +52,7 @@ func NewFirstRow(op *graph.FirstRow, in, out *batch.Schema) (*FirstRow, error) {
 	}
 	f := &FirstRow{op: op, in: in, out: out, units: in.Fields[op.Time].Type.UnitsPerSecond() / 1000, types: typesAt(in, op.Keys),
 		order: newRowOrder([]graph.SortKey{{Column: op.Time}}), fired: batch.NoWatermark, ages: newAges(op.TTL)}
-	f.keys, f.rows, f.disk = state.NewKeys(f.types), newKeptRows(in), newGroupDisk(f, f.types)
+	f.keys, f.rows, f.disk = state.NewKeys(f.types), newKeptRows(in, f.order), newGroupDisk(f, f.types)
 	return f, nil
 }
 
@@ -87,14 +86,14 @@ func (f *FirstRow) Fold(_ *expr.Context, in *KeyedRows, out *Results) error {
 		if f.first[slot] == rowGiven {
 			continue
 		}
-		key, peers := f.order.key(in, int(row))
+		place := f.order.of(in, int(row))
 		if old := f.first[slot]; old != noRow {
-			if bytes.Compare(f.rows.order[old], key) <= 0 {
+			if f.rows.compareTo(old, place.bytes) <= 0 {
 				continue
 			}
 			f.gone++
 		}
-		kept := f.rows.add(in.Batch, row, in.Hashes[row], key, int32(peers))
+		kept := f.rows.add(in.Batch, row, in.Hashes[row], place)
 		if f.time(kept) <= f.fired && f.fired != batch.NoWatermark {
 			return &FiredError{f.time(kept) + 1, f.fired}
 		}
@@ -249,7 +248,7 @@ func (f *FirstRow) Load(payload []byte, groups state.Range) error {
 		f.first[slots[i]] = rowGiven
 	}
 	var added batch.Sel
-	if _, err := f.rows.load(r, f.in, groups, func(_ int, row int32) { added = append(added, row) }); err != nil {
+	if _, err := f.rows.load(r, groups, func(_ int, row int32) { added = append(added, row) }); err != nil {
 		return err
 	}
 	at := slices.Repeat([]int64{f.ages.now}, len(hashes))

@@ -47,7 +47,7 @@ func (f *FirstRow) groupSlots() []int32 {
 }
 
 func (f *FirstRow) part() (grouped, *groupDisk) {
-	p := &FirstRow{op: f.op, in: f.in, types: f.types, keys: state.NewKeys(f.types), rows: newKeptRows(f.in), ages: newAges(f.ages.ttl)}
+	p := &FirstRow{op: f.op, in: f.in, types: f.types, keys: state.NewKeys(f.types), rows: newKeptRows(f.in, f.order), ages: newAges(f.ages.ttl)}
 	p.ages.now, p.disk = f.ages.now, newGroupDisk(p, f.types)
 	return p, &p.disk
 }

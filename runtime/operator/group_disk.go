@@ -34,6 +34,14 @@ type grouped interface {
 	part() (grouped, *groupDisk)
 }
 
+// rowGroups is a grouped whose groups are rows that never change once they are kept.
+type rowGroups interface {
+	grouped
+	// partsLater gives, for groups as they are now, what appends a savePart of some of
+	// them later, from any goroutine: so that what is saved is not in memory twice.
+	partsLater() func(slots []int32) func(dst []byte) []byte
+}
+
 // groupDisk is the groups of an operator that are on disk, in runs. What is in memory is
 // what a group is; else what the newest run says that has its key. A group that rows
 // come for is fetched first, so that its run has an old copy of it then.
@@ -272,15 +280,31 @@ func (d *groupDisk) saveTo(w *parted) {
 	for _, r := range d.runs {
 		w.run(r.Run, binary.AppendUvarint(nil, uint64(max(now-r.now, 0))))
 	}
-	slots := d.of.groupSlots()
-	for n := w.chunk(len(slots), d.of.Bytes()); len(slots) > 0; slots = slots[min(n, len(slots)):] {
-		w.bytes(d.of.savePart([]byte{0}, slots[:min(n, len(slots))], nil))
-	}
+	d.saveGroups(w)
 	gone := d.vanished()
 	for n := w.chunk(len(gone), d.bytes()); len(gone) > 0; gone = gone[min(n, len(gone)):] {
 		w.bytes(d.of.savePart([]byte{0}, []int32{}, gone[:min(n, len(gone))]))
 	}
 	w.finish()
+}
+
+// saveGroups appends what is in memory.
+func (d *groupDisk) saveGroups(w *parted) {
+	slots := d.of.groupSlots()
+	n, bytes := w.chunk(len(slots), d.of.Bytes()), d.of.Bytes()/int64(max(len(slots), 1))
+	var later func(slots []int32) func(dst []byte) []byte
+	if rows, ok := d.of.(rowGroups); ok {
+		later = rows.partsLater()
+	}
+	for ; len(slots) > 0; slots = slots[min(n, len(slots)):] {
+		some := slots[:min(n, len(slots))]
+		if later == nil {
+			w.bytes(d.of.savePart([]byte{0}, some, nil))
+			continue
+		}
+		part := later(some)
+		w.later(bytes*int64(len(some)), func(dst []byte) []byte { return part(append(dst, 0)) })
+	}
 }
 
 // partsFollow stands, in place of how long ago a piece was written, before the first one

@@ -37,7 +37,7 @@ type Normalize struct {
 // NewNormalize makes a subtask over the columns of in, with no state.
 func NewNormalize(op *graph.Normalize, in *batch.Schema) *Normalize {
 	ts := typesAt(in, op.Keys)
-	n := &Normalize{op: op, in: in, types: ts, keys: state.NewKeys(ts), rows: newKeptRows(in), ages: newAges(op.TTL)}
+	n := &Normalize{op: op, in: in, types: ts, keys: state.NewKeys(ts), rows: newKeptRows(in, nil), ages: newAges(op.TTL)}
 	n.disk = newGroupDisk(n, ts)
 	return n
 }
@@ -85,7 +85,7 @@ func (n *Normalize) put(in *KeyedRows, row int32) {
 	} else {
 		n.result.add(in.Batch, row, batch.Insert)
 	}
-	n.row[slot] = n.rows.add(in.Batch, row, in.Hashes[row], nil, 0)
+	n.row[slot] = n.rows.add(in.Batch, row, in.Hashes[row], rowPlace{})
 }
 
 func (n *Normalize) resize() {
@@ -184,7 +184,7 @@ func (n *Normalize) Save() []byte {
 func (n *Normalize) Load(payload []byte, groups state.Range) error {
 	r := state.NewReader(payload)
 	var saved, added []int32
-	count, err := n.rows.load(r, n.in, groups, func(i int, row int32) { saved, added = append(saved, int32(i)), append(added, row) })
+	count, err := n.rows.load(r, groups, func(i int, row int32) { saved, added = append(saved, int32(i)), append(added, row) })
 	if err != nil {
 		return err
 	}

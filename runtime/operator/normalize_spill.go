@@ -37,16 +37,28 @@ func (n *Normalize) part() (grouped, *groupDisk) {
 
 // savePart implements grouped: the rows, keys that have none, and the ages.
 func (n *Normalize) savePart(dst []byte, slots, gone []int32) []byte {
+	return n.ages.save(n.disk.saveGone(n.rows.save(dst, n.rowsOf(slots)), gone), slots)
+}
+
+// partsLater implements rowGroups.
+func (n *Normalize) partsLater() func(slots []int32) func(dst []byte) []byte {
+	kept := n.rows.snapshot()
+	return func(slots []int32) func(dst []byte) []byte {
+		return kept.later(n.rowsOf(slots), n.ages.save(n.disk.saveGone(nil, nil), slots))
+	}
+}
+
+func (n *Normalize) rowsOf(slots []int32) batch.Sel {
 	rows := make(batch.Sel, len(slots))
 	for i, slot := range slots {
 		rows[i] = n.row[slot]
 	}
-	return n.ages.save(n.disk.saveGone(n.rows.save(dst, rows), gone), slots)
+	return rows
 }
 
 // loadPart implements grouped.
 func (n *Normalize) loadPart(r *state.Reader, is wanted, now int64) error {
-	saved, err := readKept(r, n.in)
+	saved, err := n.rows.read(r)
 	if err != nil {
 		return err
 	}

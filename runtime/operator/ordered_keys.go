@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"bytes"
 	"slices"
 
 	"github.com/millrace/millrace/runtime/batch"
@@ -18,9 +17,10 @@ type orderedKeys struct {
 	types  []types.Type
 	keys   *state.Keys
 	order  *rowOrder
-	lists  []*orderedRows // by key slot
+	lists  []orderedRows // by key slot
 	rows   *keptRows
 	slot   []int32 // by row; -1: gone
+	full   []byte  // the whole place of a row
 	gone   int
 	slots  []int32 // by row of the batch, -1: a key that is not known
 	cols   []*batch.Vec
@@ -33,7 +33,8 @@ type orderedKeys struct {
 }
 
 func newOrderedKeys(in *batch.Schema, keys []int, order []graph.SortKey) orderedKeys {
-	k := orderedKeys{in: in, keyed: keys, types: typesAt(in, keys), order: newRowOrder(order), rows: newKeptRows(in)}
+	k := orderedKeys{in: in, keyed: keys, types: typesAt(in, keys), order: newRowOrder(order)}
+	k.rows = newKeptRows(in, k.order)
 	k.keys = state.NewKeys(k.types)
 	return k
 }
@@ -59,33 +60,39 @@ func (k *orderedKeys) take(in *KeyedRows, out *Results) error {
 
 func (k *orderedKeys) resize() {
 	for len(k.lists) < k.keys.Len() {
-		k.lists = append(k.lists, &orderedRows{})
+		k.lists = append(k.lists, orderedRows{})
 	}
 }
 
 // keep puts a row among those of its key, behind those that are equal.
-func (k *orderedKeys) keep(b *batch.Batch, row int32, hash uint64, key []byte, peers, slot int32) int32 {
-	kept := k.rows.add(b, row, hash, key, peers)
+func (k *orderedKeys) keep(b *batch.Batch, row int32, hash uint64, p rowPlace, slot int32) int32 {
+	kept := k.rows.add(b, row, hash, p)
 	k.slot = append(k.slot, slot)
-	k.insert(kept, slot)
+	k.insert(kept, slot, p.bytes)
 	return kept
 }
 
-func (k *orderedKeys) insert(row, slot int32) {
-	key := k.rows.order[row]
-	k.lists[slot].insert(row, func(r int32) bool { return bytes.Compare(k.rows.order[r], key) <= 0 })
+// insert puts a kept row, whose whole place it is, among those of its key.
+func (k *orderedKeys) insert(row, slot int32, place []byte) {
+	k.lists[slot].insert(row, func(r int32) bool { return k.rows.compareTo(r, place) <= 0 })
 }
 
-// at is the place of the first row of a key that does not come before order.
-func (k *orderedKeys) at(slot int32, order []byte) (block, at int) {
-	return k.lists[slot].find(func(r int32) bool { return bytes.Compare(k.rows.order[r], order) < 0 })
+// insertSaved is insert of a row that was added as saved.
+func (k *orderedKeys) insertSaved(row, slot int32) {
+	k.full = k.rows.appendPlace(k.full[:0], row)
+	k.insert(row, slot, k.full)
+}
+
+// at is the place of the first row of a key that does not come before a whole place.
+func (k *orderedKeys) at(slot int32, place []byte) (block, at int) {
+	return k.lists[slot].find(func(r int32) bool { return k.rows.compareTo(r, place) < 0 })
 }
 
 // takeBack lets go of one row that is equal and gives it; if there is none, it is not
 // missed: -1.
-func (k *orderedKeys) takeBack(slot int32, order []byte) int32 {
-	block, at := k.at(slot, order)
-	if list := k.lists[slot]; block < len(list.blocks) && bytes.Equal(k.rows.order[list.blocks[block][at]], order) {
+func (k *orderedKeys) takeBack(slot int32, place []byte) int32 {
+	block, at := k.at(slot, place)
+	if list := &k.lists[slot]; block < list.blocks() && k.rows.compareTo(list.block(block)[at], place) == 0 {
 		return k.drop(slot, block, at)
 	}
 	return -1
@@ -93,8 +100,8 @@ func (k *orderedKeys) takeBack(slot int32, order []byte) int32 {
 
 // drop lets the row at a place go; its columns stay until the next tidy.
 func (k *orderedKeys) drop(slot int32, block, at int) int32 {
-	list := k.lists[slot]
-	row := list.blocks[block][at]
+	list := &k.lists[slot]
+	row := list.block(block)[at]
 	list.remove(block, at)
 	k.slot[row] = -1
 	k.gone++
@@ -119,12 +126,13 @@ func (k *orderedKeys) tidy() bool {
 		}
 	}
 	var kept []int32
-	var lists []*orderedRows
+	var lists []orderedRows
 	keys := slices.Repeat([]int32{-1}, len(k.lists))
 	var hot batch.Bitmap
-	for s, l := range k.lists {
-		if l == nil {
-			continue // on disk
+	for s := range k.lists {
+		l := &k.lists[s]
+		if l.n == away {
+			continue
 		}
 		if l.n == 0 {
 			k.disk.forget(k.keys, int32(s))
@@ -137,12 +145,8 @@ func (k *orderedKeys) tidy() bool {
 			hot.Set(len(kept))
 		}
 		keys[s] = int32(len(kept))
-		kept, lists = append(kept, int32(s)), append(lists, l)
-		for _, b := range l.blocks {
-			for i := range b {
-				b[i] = rows[b[i]]
-			}
-		}
+		l.renumber(rows)
+		kept, lists = append(kept, int32(s)), append(lists, *l)
 	}
 	slot := make([]int32, len(live))
 	for i, row := range live {
@@ -165,7 +169,7 @@ func (k *orderedKeys) save(dst []byte) ([]byte, batch.Sel) {
 // load takes in the rows of the given key groups. saved are their places among the n
 // that were saved, added their numbers now.
 func (k *orderedKeys) load(r *state.Reader, groups state.Range) (n int, saved, added []int32, err error) {
-	n, err = k.rows.load(r, k.in, groups, func(i int, row int32) { saved, added = append(saved, int32(i)), append(added, row) })
+	n, err = k.rows.load(r, groups, func(i int, row int32) { saved, added = append(saved, int32(i)), append(added, row) })
 	if err != nil || len(added) == 0 {
 		return n, nil, nil, err
 	}
@@ -174,11 +178,13 @@ func (k *orderedKeys) load(r *state.Reader, groups state.Range) (n int, saved, a
 	k.resize()
 	for _, row := range added {
 		k.slot = append(k.slot, slots[row])
-		k.insert(row, slots[row])
+		k.insertSaved(row, slots[row])
 	}
 	return n, saved, added, nil
 }
 
 func (k *orderedKeys) bytes() int64 {
-	return k.keys.Bytes() + k.rows.bytes() + int64(8*cap(k.slot)+64*len(k.lists)) + k.disk.bytes()
+	// At most so many keys have several rows.
+	many := min(max(len(k.slot)-k.gone-len(k.lists), 0), len(k.lists))
+	return k.keys.Bytes() + k.rows.bytes() + int64(8*cap(k.slot)+16*cap(k.lists)+64*many) + k.disk.bytes()
 }

@@ -6,29 +6,49 @@ import "slices"
 const blockRows = 256
 
 // orderedRows are numbers of rows in order, in blocks, so that one among many costs
-// no more than a block to move.
+// no more than a block to move. Most keys have one row, which needs no memory beside.
 type orderedRows struct {
-	blocks [][]int32
-	n      int
+	// many are the blocks, none of which is empty; nil: there are n <= 1 rows, in one.
+	many *[][]int32
+	n    int32
+	one  [1]int32
+}
+
+// away stands for n where the rows are on disk.
+const away = -1
+
+// blocks is the number of blocks.
+func (o *orderedRows) blocks() int {
+	if o.many != nil {
+		return len(*o.many)
+	}
+	return int(o.n)
+}
+
+func (o *orderedRows) block(i int) []int32 {
+	if o.many != nil {
+		return (*o.many)[i]
+	}
+	return o.one[:]
 }
 
 // find is the place of the first row for which before is false, as block and index;
 // the block may be behind the last one. before says of rows in order TRUE up to some
 // row, then FALSE.
 func (o *orderedRows) find(before func(row int32) bool) (block, at int) {
-	lo, hi := 0, len(o.blocks)
+	lo, hi := 0, o.blocks()
 	for lo < hi {
 		mid := (lo + hi) / 2
-		if b := o.blocks[mid]; before(b[len(b)-1]) {
+		if b := o.block(mid); before(b[len(b)-1]) {
 			lo = mid + 1
 		} else {
 			hi = mid
 		}
 	}
-	if lo == len(o.blocks) {
+	if lo == o.blocks() {
 		return lo, 0
 	}
-	b := o.blocks[lo]
+	b := o.block(lo)
 	from, to := 0, len(b)
 	for from < to {
 		mid := (from + to) / 2
@@ -43,37 +63,44 @@ func (o *orderedRows) find(before func(row int32) bool) (block, at int) {
 
 // insert puts a row in front of the first one for which before is false.
 func (o *orderedRows) insert(row int32, before func(row int32) bool) {
-	o.n++
-	block, at := o.find(before)
-	if block == len(o.blocks) {
-		if block == 0 {
-			o.blocks = append(o.blocks, []int32{row})
-			return
-		}
-		block--
-		at = len(o.blocks[block])
+	if o.n == 0 {
+		o.many, o.n, o.one[0] = nil, 1, row
+		return
 	}
-	b := slices.Insert(o.blocks[block], at, row)
-	o.blocks[block] = b
+	block, at := o.find(before)
+	if o.many == nil {
+		o.many = &[][]int32{append(make([]int32, 0, 4), o.one[0])}
+	}
+	o.n++
+	blocks := *o.many
+	if block == len(blocks) {
+		block--
+		at = len(blocks[block])
+	}
+	b := slices.Insert(blocks[block], at, row)
+	blocks[block] = b
 	if len(b) > blockRows {
 		half := len(b) / 2
-		o.blocks = slices.Insert(o.blocks, block+1, slices.Clone(b[half:]))
-		o.blocks[block] = b[:half:half]
+		*o.many = slices.Insert(blocks, block+1, slices.Clone(b[half:]))
+		(*o.many)[block] = b[:half:half]
 	}
 }
 
 // remove takes the row at a place out.
 func (o *orderedRows) remove(block, at int) {
-	o.n--
-	b := slices.Delete(o.blocks[block], at, at+1)
-	if o.blocks[block] = b; len(b) == 0 {
-		o.blocks = slices.Delete(o.blocks, block, block+1)
+	if o.n--; o.many == nil {
+		return
+	}
+	b := slices.Delete((*o.many)[block], at, at+1)
+	if (*o.many)[block] = b; len(b) == 0 {
+		*o.many = slices.Delete(*o.many, block, block+1)
 	}
 }
 
 // first appends the first n rows.
 func (o *orderedRows) first(n int64, out []int32) []int32 {
-	for _, b := range o.blocks {
+	for i := range o.blocks() {
+		b := o.block(i)
 		if int64(len(b)) >= n {
 			return append(out, b[:n]...)
 		}
@@ -85,24 +112,34 @@ func (o *orderedRows) first(n int64, out []int32) []int32 {
 
 // head appends the rows before a place, from those from it on.
 func (o *orderedRows) head(block, at int, out []int32) []int32 {
-	for _, b := range o.blocks[:block] {
-		out = append(out, b...)
+	for i := range block {
+		out = append(out, o.block(i)...)
 	}
-	if block < len(o.blocks) {
-		out = append(out, o.blocks[block][:at]...)
+	if block < o.blocks() {
+		out = append(out, o.block(block)[:at]...)
 	}
 	return out
 }
 
 func (o *orderedRows) from(block, at int, out []int32) []int32 {
-	for ; block < len(o.blocks); block, at = block+1, 0 {
-		out = append(out, o.blocks[block][at:]...)
+	for ; block < o.blocks(); block, at = block+1, 0 {
+		out = append(out, o.block(block)[at:]...)
 	}
 	return out
 }
 
-// last is the row behind all others; there is one.
-func (o *orderedRows) last() int32 {
-	b := o.blocks[len(o.blocks)-1]
-	return b[len(b)-1]
+// last is the place of the row behind all others; there is one.
+func (o *orderedRows) last() (block, at int) {
+	block = o.blocks() - 1
+	return block, len(o.block(block)) - 1
+}
+
+// renumber gives the rows other numbers: to is by the one before.
+func (o *orderedRows) renumber(to []int32) {
+	for i := range o.blocks() {
+		b := o.block(i)
+		for k := range b {
+			b[k] = to[b[k]]
+		}
+	}
 }

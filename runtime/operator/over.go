@@ -76,7 +76,7 @@ func NewOver(op *graph.Over, in, out *batch.Schema) (*Over, error) {
 			o.scratch[i].Resize(1)
 		}
 	}
-	o.keys, o.rows = state.NewKeys(o.types), newKeptRows(in)
+	o.keys, o.rows = state.NewKeys(o.types), newKeptRows(in, o.order)
 	return o, nil
 }
 
@@ -110,9 +110,8 @@ func (o *Over) Fold(_ *expr.Context, in *KeyedRows, out *Results) error {
 	o.find(o.cols, in.Hashes, o.good, o.slots)
 	for _, row := range o.good {
 		o.ages.touch(o.slots[row])
-		key, peers := o.order.key(in, int(row))
 		o.slot = append(o.slot, o.slots[row])
-		if err := o.wait(o.rows.add(in.Batch, row, in.Hashes[row], key, int32(peers))); err != nil {
+		if err := o.wait(o.rows.add(in.Batch, row, in.Hashes[row], o.order.of(in, int(row)))); err != nil {
 			return err
 		}
 	}
@@ -138,8 +137,7 @@ func (o *Over) Advance(_ *expr.Context, time int64, out *Results) error {
 	}
 	w.batch.Take(&o.rows.batch, w.sel)
 	for _, row := range w.sel {
-		w.order = append(w.order, o.rows.order[row])
-		w.peers = append(w.peers, o.rows.peers[row])
+		w.shared = append(w.shared, o.rows.shared(row))
 	}
 	for _, a := range o.running {
 		if a != nil {
@@ -165,10 +163,10 @@ type overWork struct {
 	sel   batch.Sel // in the kept rows
 	parts []overPart
 	batch batch.Batch
-	order [][]byte
-	peers []int32
-	ready batch.Sel // in batch
-	// vecs hold order as a column, groups are for accumulators.
+	// shared is, by row of batch, what rows have in common that are equal by the order.
+	shared [][]byte
+	ready  batch.Sel // in batch
+	// vec has the rows' places as a column, groups are for accumulators.
 	vec          batch.Vec
 	groups, zero []int32
 }

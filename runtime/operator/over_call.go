@@ -38,8 +38,10 @@ func (o *Over) args(c *graph.OverCall, w *overWork) ([]batch.Vec, *batch.Vec) {
 	}
 	if w.vec.Len == 0 {
 		w.vec.Reset(types.NewBytes(), w.batch.Len)
-		for row, k := range w.order {
-			w.vec.PutBytes(row, k)
+		var buf []byte
+		for i, row := range w.sel {
+			buf = o.rows.appendPlace(buf[:0], row)
+			w.vec.PutBytes(i, buf)
 		}
 		w.vec.PadOffsets()
 	}
@@ -115,7 +117,7 @@ func (o *Over) frames(i int, w *overWork, p overPart, out *batch.Vec) {
 }
 
 func (w *overWork) equal(a, b int) bool {
-	return bytes.Equal(w.order[a][:w.peers[a]], w.order[b][:w.peers[b]])
+	return bytes.Equal(w.shared[a], w.shared[b])
 }
 
 // peersStart and peersEnd bound the rows equal to one by the order's columns.

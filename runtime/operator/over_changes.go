@@ -40,8 +40,7 @@ type OverChanges struct {
 type overChange struct {
 	slot, row int32
 	back      bool
-	order     []byte
-	peers     int32
+	place     rowPlace
 }
 
 // overRows are rows of a key from some place on, with what the calls say of them.
@@ -85,14 +84,13 @@ func (o *OverChanges) Fold(_ *expr.Context, in *KeyedRows, out *Results) error {
 		for _, row := range sel {
 			if o.slots[row] >= 0 {
 				c := overChange{slot: o.slots[row], row: row, back: TakesBack(in.Batch, row)}
-				key, peers := o.order.key(in, int(row))
-				c.order, c.peers = key, int32(peers)
+				c.place = o.order.of(in, int(row)).clone()
 				o.changes = append(o.changes, c)
 			}
 		}
 	}
 	slices.SortStableFunc(o.changes, func(a, b overChange) int {
-		return cmp.Or(cmp.Compare(a.slot, b.slot), bytes.Compare(a.order, b.order))
+		return cmp.Or(cmp.Compare(a.slot, b.slot), bytes.Compare(a.place.bytes, b.place.bytes))
 	})
 	o.result.start(o.out)
 	for from := 0; from < len(o.changes); {
@@ -114,18 +112,18 @@ func (o *OverChanges) Fold(_ *expr.Context, in *KeyedRows, out *Results) error {
 
 // change takes in the rows of one key, in order, and gives what is different then.
 func (o *OverChanges) change(in *KeyedRows, cs []overChange, out *Results) error {
-	slot, low := cs[0].slot, cs[0].order
+	slot, low := cs[0].slot, cs[0].place.bytes
 	if o.values {
-		low = low[:cs[0].peers]
+		low = low[:cs[0].place.peers]
 	}
 	o.ages.touch(slot)
-	list := o.lists[slot]
+	list := &o.lists[slot]
 	block, at := o.at(slot, low)
 	o.was.rows = list.from(block, at, o.was.rows[:0])
 	// Behind all others, or equal to the last ones where all calls count these together:
 	// what is at hand is what was said of them.
 	last := o.full[slot] && !slices.ContainsFunc(cs, func(c overChange) bool { return c.back }) &&
-		(len(o.was.rows) == 0 || o.allValues && o.equal(o.was.rows[0], o.was.rows[len(o.was.rows)-1]) && bytes.HasPrefix(o.rows.order[o.was.rows[0]], low))
+		(len(o.was.rows) == 0 || o.allValues && o.equal(o.was.rows[0], o.was.rows[len(o.was.rows)-1]) && bytes.HasPrefix(o.rows.place(o.was.rows[0]), low))
 	old := int32(len(o.slot))
 	switch {
 	case len(o.was.rows) == 0:
@@ -139,12 +137,12 @@ func (o *OverChanges) change(in *KeyedRows, cs []overChange, out *Results) error
 	}
 	for _, c := range cs {
 		if !c.back {
-			o.keep(in.Batch, c.row, in.Hashes[c.row], c.order, c.peers, slot)
+			o.keep(in.Batch, c.row, in.Hashes[c.row], c.place, slot)
 		}
 	}
 	for _, c := range cs {
 		if c.back {
-			o.takeBack(slot, c.order)
+			o.takeBack(slot, c.place.bytes)
 		}
 	}
 	block, at = o.at(slot, low)
@@ -162,7 +160,7 @@ func (o *OverChanges) change(in *KeyedRows, cs []overChange, out *Results) error
 }
 
 func (o *OverChanges) equal(a, b int32) bool {
-	return bytes.Equal(o.rows.order[a][:o.rows.peers[a]], o.rows.order[b][:o.rows.peers[b]])
+	return bytes.Equal(o.rows.shared(a), o.rows.shared(b))
 }
 
 // emit gives the rows that go, then those that come and those with other results: by
@@ -227,10 +225,9 @@ func (o *OverChanges) Age(now int64) int {
 	o.ages.now = now
 	n := 0
 	for slot := o.ages.expired(); slot >= 0; slot = o.ages.expired() {
-		list := o.lists[slot]
-		for list.n > 0 {
-			block := len(list.blocks) - 1
-			o.drop(slot, block, len(list.blocks[block])-1)
+		for list := &o.lists[slot]; list.n > 0; {
+			block, at := list.last()
+			o.drop(slot, block, at)
 		}
 		for _, a := range o.running {
 			a.Resize(o.keys.Len())

@@ -13,6 +13,7 @@ type overFold struct {
 	pass   batch.Sel
 	groups []int32
 	order  batch.Vec
+	place  []byte
 	one    batch.Vec
 	args   []batch.Vec
 	filter batch.Vec
@@ -98,7 +99,8 @@ func (f *overFold) read(o *OverChanges, call int) *batch.Vec {
 	if f.order.Len == 0 {
 		f.order.Reset(types.NewBytes(), len(f.sel))
 		for i, row := range f.sel {
-			f.order.PutBytes(i, o.rows.order[row])
+			f.place = o.rows.appendPlace(f.place[:0], row)
+			f.order.PutBytes(i, f.place)
 		}
 		f.order.PadOffsets()
 	}

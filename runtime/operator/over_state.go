@@ -101,7 +101,7 @@ func (o *Over) Load(payload []byte, groups state.Range) error {
 	}
 	for _, given := range []bool{true, false} {
 		var added batch.Sel
-		if _, err := o.rows.load(r, o.in, groups, func(_ int, row int32) { added = append(added, row) }); err != nil {
+		if _, err := o.rows.load(r, groups, func(_ int, row int32) { added = append(added, row) }); err != nil {
 			return err
 		}
 		slots = slices.Grow(slots[:0], o.rows.batch.Len)[:o.rows.batch.Len]

@@ -20,10 +20,11 @@ type parted struct {
 	size   int64
 }
 
-// savedPiece is bytes, or blocks of a run from one to, not including, another, each behind
-// the bytes.
+// savedPiece is bytes, or what is encoded when it is written, or blocks of a run from one
+// to, not including, another, each behind the bytes.
 type savedPiece struct {
 	bytes    []byte
+	encode   func(dst []byte) []byte
 	run      *spill.Run
 	from, to int
 	size     int64
@@ -31,6 +32,12 @@ type savedPiece struct {
 
 // bytes adds a piece that is in memory.
 func (p *parted) bytes(b []byte) { p.add(savedPiece{bytes: b, size: int64(len(b))}, 1) }
+
+// later adds a piece of about so many bytes that encode appends when it is written, from
+// any goroutine.
+func (p *parted) later(size int64, encode func(dst []byte) []byte) {
+	p.add(savedPiece{encode: encode, size: size}, 1)
+}
 
 // run adds the blocks of a run, each a piece behind head, and holds it until the payload
 // is released.
@@ -63,6 +70,10 @@ func (p *parted) flush(more bool) {
 	p.to.Cut()
 	p.to.Append(p.head(p.n, more))
 	for _, x := range p.pieces {
+		if x.encode != nil {
+			p.to.AppendLater(x.encode)
+			continue
+		}
 		if x.run == nil {
 			p.to.Append(x.bytes)
 			continue

@@ -79,7 +79,7 @@ func (r *Rank) of(s Span) (*rankPane, error) {
 }
 
 func (r *Rank) newPane(s Span) *rankPane {
-	return &rankPane{Span: s, keys: state.NewKeys(r.keys), rows: newKeptRows(r.in)}
+	return &rankPane{Span: s, keys: state.NewKeys(r.keys), rows: newKeptRows(r.in, r.order)}
 }
 
 // Fold implements Keyed.
@@ -106,8 +106,7 @@ func (r *Rank) Fold(_ *expr.Context, in *KeyedRows, out *Results) error {
 			touched = p
 		}
 		p.keys.Find(r.cols, in.Hashes, batch.Sel{row}, r.slots)
-		key, peers := r.order.key(in, int(row))
-		p.rows.add(in.Batch, row, in.Hashes[row], key, int32(peers))
+		p.rows.add(in.Batch, row, in.Hashes[row], r.order.of(in, int(row)))
 		p.slots = append(p.slots, r.slots[row])
 		if len(p.slots) > 2*p.tidy+emitRows {
 			r.clear(p)
@@ -218,7 +217,7 @@ func (r *Rank) Load(payload []byte, groups state.Range) error {
 		if r.fired = own; err != nil {
 			return err
 		}
-		if _, err := p.rows.load(rd, r.in, groups, func(int, int32) {}); err != nil {
+		if _, err := p.rows.load(rd, groups, func(int, int32) {}); err != nil {
 			return err
 		}
 		r.findKeys(p)

@@ -130,7 +130,7 @@ func (r *Rank) read(p *rankPane, run *spill.Run, block int, x spill.Range) error
 	if err != nil {
 		return err
 	}
-	saved, err := readKept(in, r.in)
+	saved, err := p.rows.read(in)
 	if err != nil {
 		return err
 	}
@@ -161,8 +161,10 @@ func (r *Rank) SaveTo(p *state.Payload) error {
 		if len(x.slots) > 0 {
 			sel, _ = r.first(x)
 		}
+		kept, each := x.rows.snapshot(), x.bytes()/int64(max(len(sel), 1))
 		for n := w.chunk(len(sel), x.bytes()); len(sel) > 0; sel = sel[min(n, len(sel)):] {
-			w.bytes(x.rows.save(slices.Clone(head), sel[:min(n, len(sel))]))
+			some := sel[:min(n, len(sel))]
+			w.later(each*int64(len(some)), func(dst []byte) []byte { return kept.save(append(dst, head...), some) })
 		}
 		for _, run := range x.runs {
 			w.run(run, head)

@@ -39,6 +39,11 @@ func (s *rowStore) add(b *batch.Batch, sel batch.Sel) int {
 	return first
 }
 
+// snapshot is the rows as they are now, for another goroutine to read while rows are added.
+func (s *rowStore) snapshot() rowStore {
+	return rowStore{schema: s.schema, rows: s.rows.Snapshot()}
+}
+
 func (s *rowStore) bytes() int64 { return state.BatchBytes(&s.rows) }
 
 // save appends the number of rows, then each column with its errors.

@@ -231,13 +231,19 @@ func (j *StreamJoin) SaveTo(p *state.Payload) error {
 		// How long ago the run was written.
 		w.run(r.Run, binary.AppendUvarint(nil, uint64(max(now-r.now, 0))))
 	}
-	most := w.chunk(j.stored())
+	rows, bytes := j.stored()
+	most, each := w.chunk(rows, bytes), bytes/int64(max(rows, 1))
+	kept := [2]rowStore{j.side[0].snapshot(), j.side[1].snapshot()}
+	later := func(x *joinPart) {
+		n := int64(len(x.rows[0]) + len(x.rows[1]))
+		w.later(n*each+int64(len(x.keys)), func(dst []byte) []byte { return x.save(append(dst, 0), &kept) })
+	}
 	for slots := j.keysByHash(); len(slots) > 0; {
 		n := j.enough(slots[:min(len(slots), most)], most)
-		w.bytes(j.savePart([]byte{0}, slots[:n], false))
+		later(j.part(slots[:n], false))
 		slots = slots[n:]
 	}
-	w.bytes(j.savePart([]byte{0}, []int32{}, true))
+	later(j.part([]int32{}, true))
 	w.finish()
 	return nil
 }

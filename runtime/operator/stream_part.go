@@ -8,11 +8,30 @@ import (
 	"github.com/millrace/millrace/runtime/state"
 )
 
-// savePart appends keys of slots and, of each side, their rows: the columns, then of
-// each row its key by place in slots, and what Save has of it, then the ages. loose:
-// rows whose key equals nothing are among them.
+// joinPart is some keys of a StreamJoin and, of each side, their rows: the columns, which
+// are not in it, then of each row its key by place, and what Save has of it, then the ages.
+type joinPart struct {
+	keys []byte
+	rows [2]batch.Sel
+	rest [2][]byte
+}
+
+// savePart appends a joinPart with the columns.
 func (j *StreamJoin) savePart(dst []byte, slots []int32, loose bool) []byte {
-	dst = appendKeys(dst, j.keys, slots)
+	return j.part(slots, loose).save(dst, &[2]rowStore{j.side[0].rowStore, j.side[1].rowStore})
+}
+
+func (x *joinPart) save(dst []byte, from *[2]rowStore) []byte {
+	dst = append(dst, x.keys...)
+	for i := range from {
+		dst = append(from[i].saveSel(dst, x.rows[i]), x.rest[i]...)
+	}
+	return dst
+}
+
+// part is the keys of slots. loose: rows whose key equals nothing are among them.
+func (j *StreamJoin) part(slots []int32, loose bool) *joinPart {
+	x := &joinPart{keys: appendKeys(nil, j.keys, slots)}
 	for i := range j.side {
 		s := &j.side[i]
 		rows, of := batch.Sel{}, []uint64{}
@@ -28,14 +47,13 @@ func (j *StreamJoin) savePart(dst []byte, slots []int32, loose bool) []byte {
 				of = append(of, uint64(k)+2)
 			}
 		}
-		dst = s.saveSel(dst, rows)
+		var rest []byte
 		for k, row := range rows {
-			dst = binary.AppendUvarint(dst, of[k])
-			dst = j.saveRow(dst, i, row)
+			rest = j.saveRow(binary.AppendUvarint(rest, of[k]), i, row)
 		}
-		dst = s.ages.save(dst, rows)
+		x.rows[i], x.rest[i] = rows, s.ages.save(rest, rows)
 	}
-	return dst
+	return x
 }
 
 // saveRow appends what is kept of a row beside its columns.

@@ -1,10 +1,6 @@
 package operator
 
-import (
-	"bytes"
-
-	"github.com/millrace/millrace/runtime/batch"
-)
+import "github.com/millrace/millrace/runtime/batch"
 
 // topChanges gathers rows that change what was given before.
 type topChanges struct {
@@ -55,7 +51,7 @@ func (t *TopN) byRow(was, is []int32) {
 		for _, row := range a {
 			c := -1
 			for ; k < len(b); k++ {
-				if c = bytes.Compare(t.rows.order[b[k]], t.rows.order[row]); c >= 0 {
+				if c = t.rows.compare(b[k], row); c >= 0 {
 					break
 				}
 			}

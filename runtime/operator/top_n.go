@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 
@@ -52,15 +51,13 @@ func (t *TopN) Fold(_ *expr.Context, in *KeyedRows, out *Results) error {
 	}
 	t.snapshot()
 	for _, row := range t.come {
-		key, peers := t.order.key(in, int(row))
-		t.add(in.Batch, row, in.Hashes[row], key, int32(peers), t.slots[row])
+		t.add(in.Batch, row, in.Hashes[row], t.order.of(in, int(row)), t.slots[row])
 	}
 	for _, row := range t.back {
 		if t.slots[row] < 0 {
 			continue
 		}
-		key, _ := t.order.key(in, int(row))
-		if gone := t.takeBack(t.slots[row], key); gone >= 0 {
+		if gone := t.takeBack(t.slots[row], t.order.of(in, int(row)).bytes); gone >= 0 {
 			t.ages.drop(gone)
 		}
 	}
@@ -93,17 +90,17 @@ func (t *TopN) snapshot() {
 }
 
 // add keeps a row, unless it can never be among the first.
-func (t *TopN) add(b *batch.Batch, row int32, hash uint64, key []byte, peers, slot int32) {
-	list := t.lists[slot]
+func (t *TopN) add(b *batch.Batch, row int32, hash uint64, p rowPlace, slot int32) {
+	list := &t.lists[slot]
 	full := !t.op.Retracts && int64(list.n) >= t.op.N
-	if full && bytes.Compare(t.rows.order[list.last()], key) <= 0 {
-		return
-	}
-	t.ages.touch(t.keep(b, row, hash, key, peers, slot))
 	if full {
-		block := len(list.blocks) - 1
-		t.ages.drop(t.drop(slot, block, len(list.blocks[block])-1))
+		block, at := list.last()
+		if t.rows.compareTo(list.block(block)[at], p.bytes) <= 0 {
+			return
+		}
+		t.ages.drop(t.drop(slot, block, at))
 	}
+	t.ages.touch(t.keep(b, row, hash, p, slot))
 }
 
 // Age implements Aging.
@@ -120,10 +117,11 @@ func (t *TopN) expire() int {
 	n := 0
 	for row := t.ages.expired(); row >= 0; row = t.ages.expired() {
 		slot := t.slot[row]
-		list := t.lists[slot]
-		block, at := t.at(slot, t.rows.order[row])
-		for list.blocks[block][at] != row { // among equal ones
-			if at++; at == len(list.blocks[block]) {
+		list := &t.lists[slot]
+		t.full = t.rows.appendPlace(t.full[:0], row)
+		block, at := t.at(slot, t.full)
+		for list.block(block)[at] != row { // among equal ones
+			if at++; at == len(list.block(block)) {
 				block, at = block+1, 0
 			}
 		}

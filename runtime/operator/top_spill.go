@@ -1,6 +1,8 @@
 package operator
 
 import (
+	"slices"
+
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/state"
 	"github.com/millrace/millrace/runtime/state/spill"
@@ -16,9 +18,10 @@ func (t *TopN) Spill() error {
 	if t.disk.store == nil {
 		return nil
 	}
+	t.tidy()
 	most := 0
 	for _, l := range t.lists {
-		most = max(most, l.n)
+		most = max(most, int(l.n))
 	}
 	if err := checkKey("Top-N", int64(most)*t.rows.bytes()/int64(max(t.rows.batch.Len, 1)), t.disk.budget); err != nil {
 		return err
@@ -40,14 +43,18 @@ func (t *TopN) SaveTo(p *state.Payload) error {
 func (t *TopN) groupKeys() *state.Keys { return t.keys }
 func (t *TopN) groupAges() *ages       { return &t.ages }
 
-// groupSlots implements grouped. Keys without rows are known to the disk then.
+// groupSlots implements grouped. Where something is on disk, it knows the keys without
+// rows then.
 func (t *TopN) groupSlots() []int32 {
-	t.tidy()
-	return byHash(t.keys)
+	if t.disk.keepsGone {
+		t.tidy()
+	}
+	return slices.DeleteFunc(byHash(t.keys), func(slot int32) bool { return t.lists[slot].n == 0 })
 }
 
 func (t *TopN) part() (grouped, *groupDisk) {
 	p := &TopN{orderedKeys: newOrderedKeys(t.in, t.keyed, t.order.keys), op: t.op, out: t.out, ages: newAges(t.ages.ttl)}
+	p.order.latest = t.order.latest
 	p.ages.now, p.disk = t.ages.now, newGroupDisk(p, t.types)
 	return p, &p.disk
 }
@@ -57,6 +64,15 @@ func (t *TopN) part() (grouped, *groupDisk) {
 func (t *TopN) savePart(dst []byte, slots, gone []int32) []byte {
 	rows := t.rowsOf(slots)
 	return t.ages.save(t.disk.saveGone(t.rows.save(dst, rows), gone), rows)
+}
+
+// partsLater implements rowGroups.
+func (t *TopN) partsLater() func(slots []int32) func(dst []byte) []byte {
+	kept := t.rows.snapshot()
+	return func(slots []int32) func(dst []byte) []byte {
+		rows := t.rowsOf(slots)
+		return kept.later(rows, t.ages.save(t.disk.saveGone(nil, nil), rows))
+	}
 }
 
 // loadPart implements grouped.
@@ -75,9 +91,9 @@ func (t *TopN) loadPart(r *state.Reader, is wanted, now int64) error {
 
 // dropGroup implements grouped.
 func (t *TopN) dropGroup(slot int32) {
-	for list := t.lists[slot]; list.n > 0; {
-		last := len(list.blocks) - 1
-		t.ages.drop(t.drop(slot, last, len(list.blocks[last])-1))
+	for list := &t.lists[slot]; list.n > 0; {
+		block, at := list.last()
+		t.ages.drop(t.drop(slot, block, at))
 	}
 }
 
@@ -86,7 +102,7 @@ func (t *TopN) leave(slots []int32) {
 	if len(slots) < t.keys.Len() {
 		for _, slot := range slots {
 			t.dropGroup(slot)
-			t.lists[slot] = nil
+			t.lists[slot].n = away
 		}
 		t.tidy()
 		return
@@ -101,9 +117,7 @@ func (t *TopN) leave(slots []int32) {
 func (k *orderedKeys) rowsOf(slots []int32) batch.Sel {
 	rows := batch.Sel{}
 	for _, slot := range slots {
-		for _, b := range k.lists[slot].blocks {
-			rows = append(rows, b...)
-		}
+		rows = k.lists[slot].from(0, 0, rows)
 	}
 	return rows
 }
@@ -112,7 +126,7 @@ func (k *orderedKeys) rowsOf(slots []int32) batch.Sel {
 // of keys that are wanted come in place of those there are, which clear lets go; added
 // gets the place among the n that were saved of each, and its number now.
 func (k *orderedKeys) loadLists(r *state.Reader, is wanted, clear func(slot int32), added func(saved int, row int32)) (n int, err error) {
-	saved, err := readKept(r, k.in)
+	saved, err := k.rows.read(r)
 	if err != nil {
 		return 0, err
 	}
@@ -135,7 +149,7 @@ func (k *orderedKeys) loadLists(r *state.Reader, is wanted, clear func(slot int3
 		if slot := slots[key]; slot >= 0 {
 			row := k.rows.addSaved(saved, i)
 			k.slot = append(k.slot, slot)
-			k.insert(row, slot)
+			k.insertSaved(row, slot)
 			added(i, row)
 		}
 	}
@@ -144,5 +158,5 @@ func (k *orderedKeys) loadLists(r *state.Reader, is wanted, clear func(slot int3
 
 // forgetAll leaves no rows.
 func (k *orderedKeys) forgetAll() {
-	k.keys, k.lists, k.rows, k.slot, k.gone = state.NewKeys(k.types), nil, newKeptRows(k.in), nil, 0
+	k.keys, k.lists, k.rows, k.slot, k.gone = state.NewKeys(k.types), nil, newKeptRows(k.in, k.order), nil, 0
 }

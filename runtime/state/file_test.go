@@ -129,6 +129,40 @@ func TestPartsThatChangeTheirLength(t *testing.T) {
 	}
 }
 
+// TestPartsEncodedWhenWritten: their length is not known before, and they may stand among
+// bytes and what is stored.
+func TestPartsEncodedWhenWritten(t *testing.T) {
+	word := "before"
+	p := new(Payload)
+	p.Append([]byte("a "))
+	p.AppendLater(func(dst []byte) []byte { return append(dst, word...) })
+	p.AppendStored(7, func(w io.Writer, buf []byte) ([]byte, error) {
+		_, err := io.WriteString(w, " stored")
+		return buf, err
+	})
+	p.Cut()
+	p.AppendLater(func(dst []byte) []byte { return dst })
+	p.Cut()
+	p.Append([]byte("known"))
+	for i, want := range []int64{-1, -1, 5} {
+		if p.PartBytes(i) != want {
+			t.Errorf("part %d has %d bytes, want %d", i, p.PartBytes(i), want)
+		}
+	}
+	word = "later"
+	s := NewSections([]Section{{Path: "p", Kind: "K", Fingerprint: 1, Body: p}})
+	want := "p K 1 \"a later stored\"\np K 1 \"\"\np K 1 \"known\""
+	for range 2 {
+		var out bytes.Buffer
+		if _, err := s.WriteTo(&out); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := readFile(out.Bytes()); got != want || err != nil {
+			t.Errorf("%s, %v", got, err)
+		}
+	}
+}
+
 // FuzzFileReader: no bytes make it panic, or give a part that is longer than they are.
 func FuzzFileReader(f *testing.F) {
 	var out bytes.Buffer

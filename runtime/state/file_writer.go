@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"encoding/binary"
 	"hash/crc32"
 	"io"
@@ -61,6 +62,8 @@ type fileWriter struct {
 	to  counted
 	crc uint32 // of the frame's bytes so far
 	buf []byte
+	// part is one whose length was not known before it was written.
+	part bytes.Buffer
 }
 
 // Write adds to the frame.
@@ -103,13 +106,25 @@ func (f *fileWriter) section(s *Section) error {
 		return f.frame(framePart, int64(len(s.Payload)), func() error { return f.bytes(s.Payload) })
 	}
 	for i := range s.Body.Parts() {
-		err := f.frame(framePart, s.Body.PartBytes(i), func() (err error) {
-			f.buf, err = s.Body.WritePart(f, i, f.buf)
-			return err
-		})
-		if err != nil {
+		if err := f.bodyPart(s.Body, i); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (f *fileWriter) bodyPart(p *Payload, i int) error {
+	write := func(to io.Writer) (err error) {
+		f.buf, err = p.WritePart(to, i, f.buf)
+		return err
+	}
+	n := p.PartBytes(i)
+	if n >= 0 {
+		return f.frame(framePart, n, func() error { return write(f) })
+	}
+	f.part.Reset()
+	if err := write(&f.part); err != nil {
+		return err
+	}
+	return f.frame(framePart, int64(f.part.Len()), func() error { return f.bytes(f.part.Bytes()) })
 }

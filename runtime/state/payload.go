@@ -15,11 +15,14 @@ type Payload struct {
 type payloadPart struct {
 	pieces []piece
 	size   int64
+	later  bool // size is not of all pieces
 }
 
+// piece has one of these.
 type piece struct {
-	bytes []byte
-	write func(w io.Writer, buf []byte) ([]byte, error)
+	bytes  []byte
+	write  func(w io.Writer, buf []byte) ([]byte, error)
+	encode func(dst []byte) []byte
 }
 
 // Cut begins the next part.
@@ -32,6 +35,13 @@ func (p *Payload) Append(b []byte) { p.add(int64(len(b)), piece{bytes: b}) }
 // and as often as it is called. It may use buf, and gives back what it has grown to.
 func (p *Payload) AppendStored(size int64, write func(w io.Writer, buf []byte) ([]byte, error)) {
 	p.add(size, piece{write: write})
+}
+
+// AppendLater adds what encode appends when the part is written, from any goroutine and as
+// often as it is called. The length of the part is not known before.
+func (p *Payload) AppendLater(encode func(dst []byte) []byte) {
+	p.add(0, piece{encode: encode})
+	p.parts[len(p.parts)-1].later = true
 }
 
 func (p *Payload) add(size int64, x piece) {
@@ -57,24 +67,33 @@ func (p *Payload) Release() {
 // Parts is the number of parts.
 func (p *Payload) Parts() int { return len(p.parts) }
 
-// PartBytes is the length of a part.
-func (p *Payload) PartBytes(i int) int64 { return p.parts[i].size }
+// PartBytes is the length of a part, -1 if it is known only when the part is written.
+func (p *Payload) PartBytes(i int) int64 {
+	if p.parts[i].later {
+		return -1
+	}
+	return p.parts[i].size
+}
 
 // WritePart writes a part. It may use buf, and gives back what it has grown to.
 func (p *Payload) WritePart(w io.Writer, i int, buf []byte) ([]byte, error) {
 	n := counted{w: w}
 	for _, x := range p.parts[i].pieces {
 		var err error
-		if x.write == nil {
-			_, err = n.Write(x.bytes)
-		} else {
+		switch {
+		case x.write != nil:
 			buf, err = x.write(&n, buf)
+		case x.encode != nil:
+			buf = x.encode(buf[:0])
+			_, err = n.Write(buf)
+		default:
+			_, err = n.Write(x.bytes)
 		}
 		if err != nil {
 			return buf, err
 		}
 	}
-	if n.n != p.parts[i].size {
+	if !p.parts[i].later && n.n != p.parts[i].size {
 		return buf, fmt.Errorf("BUG: a part of %d bytes of saved state has %d", p.parts[i].size, n.n)
 	}
 	return buf, nil
