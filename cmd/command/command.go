@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/cmd/internal/cli"
 	"github.com/millrace/millrace/cmd/internal/exitcode"
 	"github.com/millrace/millrace/jobs/userfunc"
+	"github.com/millrace/millrace/runtime/pace"
 	"github.com/millrace/millrace/storage/vfs"
 )
 
@@ -31,8 +32,10 @@ const sameRequest = 100 * time.Millisecond
 
 // Main runs one command over the process's streams and returns its exit code. It
 // takes SIGINT and SIGTERM for the rest of the process: the first one stops the
-// command in good order, a second one ends the process at once.
+// command in good order, a second one ends the process at once. It also sets how much
+// the collector lets the heap grow (runtime/pace), unless the environment has GOGC.
 func Main(o Options, args []string) int {
+	pace.Follow()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	signals := make(chan os.Signal, 2)

@@ -47,8 +47,9 @@ type task struct {
 	dead      []checkpoint.DeadResult
 	deadBytes int64
 	asked     bool
-	messages  int // since the state was measured
-	entered   int // rows since then
+	messages  int   // since the state was measured
+	entered   int   // rows since then
+	held      int64 // bytes of state that the collector's pace is for
 	// counts of rows that died before they were any sink's, by table.
 	counts map[connector.UUID]*emitted
 
@@ -80,7 +81,9 @@ func (t *task) run(ctx context.Context) (err error) {
 		for _, s := range t.sinks {
 			s.close()
 		}
+		t.hold(0)
 	}()
+	t.hold(t.bytes.Load())
 	for _, s := range t.sinks {
 		if err := s.start(ctx, t.r.opts.WriterBytes); err != nil {
 			return err
@@ -327,7 +330,7 @@ func (t *task) barrier(n uint64) error {
 		return err
 	}
 	a.pending = t.pending()
-	t.measure()
+	t.hold(t.measure())
 	t.next, t.dead, t.deadBytes, t.asked = n+1, nil, 0, false
 	t.counts = map[connector.UUID]*emitted{}
 	t.r.acknowledge(a)

@@ -1,5 +1,7 @@
 package keyed
 
+import "github.com/millrace/millrace/runtime/pace"
+
 // age lets go of state whose time to live is over, before a message meets it. Where
 // nothing comes nothing grows.
 func (t *task) age() {
@@ -19,6 +21,7 @@ func (t *task) limits() error {
 	}
 	t.messages, t.entered = 0, 0
 	n := t.measure()
+	t.hold(n)
 	if n > t.r.opts.SpillBytes && t.spill != nil {
 		var err error
 		if n, err = t.spillState(); err != nil {
@@ -29,6 +32,12 @@ func (t *task) limits() error {
 		return t.limitError(n)
 	}
 	return nil
+}
+
+// hold has the collector follow the size of the state.
+func (t *task) hold(n int64) {
+	pace.Hold(n - t.held)
+	t.held = n
 }
 
 // measure adds up the state.
