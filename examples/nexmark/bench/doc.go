@@ -13,5 +13,7 @@
 // in the engine: apart, since a cheap generator would win. Flink has one in the
 // public benchmark's jar alone: name it with -generator-jar.
 //
+// -alone measures Millrace without Flink, as for two builds of it in turns.
+//
 // -profile DIR writes CPU profiles of Millrace instead, one a query.
 package main

@@ -23,6 +23,7 @@ type config struct {
 	events, heavy, rate    int
 	runs, heap             int
 	queries                []int
+	alone                  bool
 }
 
 // withoutWindow are the queries that keep a good part of their input: they get the
@@ -46,6 +47,7 @@ func main() {
 	flag.IntVar(&c.rate, "rate", 100_000, "events in a second of event time; a fifth for the queries that keep their input")
 	flag.IntVar(&c.runs, "runs", 3, "runs that count")
 	flag.IntVar(&c.heap, "heap", 2048, "Flink's heap in MiB")
+	flag.BoolVar(&c.alone, "alone", false, "measure Millrace alone, without Flink")
 	only := flag.String("queries", "", "numbers with commas (default: all)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -37,14 +37,20 @@ func (c *config) measure(ctx context.Context, n int) (*measured, error) {
 	}
 	events, _ := c.size(n)
 	m := &measured{events: events}
-	f, err := c.startFlink(ctx)
-	if err != nil {
-		return nil, err
+	var f *services.Flink
+	if !c.alone {
+		var err error
+		if f, err = c.startFlink(ctx); err != nil {
+			return nil, err
+		}
 	}
-	if f == nil {
-		m.noFlink = "no generator"
-	} else {
+	switch {
+	case f != nil:
 		defer f.Close()
+	case c.alone:
+		m.noFlink = "not run"
+	default:
+		m.noFlink = "no generator"
 	}
 	for i := range c.runs + 1 {
 		if f != nil && m.noFlink == "" {
