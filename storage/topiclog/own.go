@@ -64,7 +64,8 @@ type own struct {
 	taken             int64 // bytes of the generation that was flushed last
 }
 
-// ownRegion is a region of the group under way.
+// ownRegion is a region of the group under way. It holds a reference of its block: the
+// group may go on to another block while a flush lets go of everything else in this one.
 type ownRegion struct {
 	r     *segment.Region
 	block *block
@@ -165,6 +166,7 @@ func (sh *shard) beginRegion(o *own, least, wanted int) (*ownRegion, error) {
 		o.failed.Store(true)
 		return nil, err
 	}
+	sh.ownCur.retain()
 	o.regions = append(o.regions, ownRegion{r: r, block: sh.ownCur, off: sh.ownUsed, base: -1})
 	sh.ownUsed += size
 	sh.directUsed += size
@@ -341,13 +343,21 @@ func (sh *shard) eachOwn(f func(*own) error) error {
 // dropRegions forgets the regions of a group that failed.
 func (sh *shard) dropRegions() {
 	for _, o := range sh.groupOwns {
-		o.regions = o.regions[:0]
+		o.releaseRegions()
 		o.w.DropRegions()
 	}
 	sh.groupOwns, sh.directUsed = sh.groupOwns[:0], 0
 	sh.mu.Lock()
 	sh.leaveOwn()
 	sh.mu.Unlock()
+}
+
+// releaseRegions forgets the regions of a group that has ended.
+func (o *own) releaseRegions() {
+	for i := range o.regions {
+		o.regions[i].block.release()
+	}
+	o.regions = o.regions[:0]
 }
 
 // publishRegions makes the regions of the group parts of their segments; mu is
@@ -372,7 +382,7 @@ func (sh *shard) publishRegions(seq uint64) {
 				o.bytes += reg.r.Bytes()
 			}
 		}
-		o.regions = o.regions[:0]
+		o.releaseRegions()
 	}
 	sh.groupOwns, sh.directUsed = sh.groupOwns[:0], 0
 	sh.leaveOwn()

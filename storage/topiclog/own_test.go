@@ -522,3 +522,49 @@ func TestBothWaysInOneGroup(t *testing.T) {
 	}
 	check(t, s.Close())
 }
+
+// A group goes on to another block of the cache although a flush has let go of
+// everything in the one before: what the group has in that one stays.
+func TestGroupOverTwoBlocks(t *testing.T) {
+	ctx := context.Background()
+	mem := vfs.NewMem()
+	o := small(mem)
+	o.Shards, o.CacheBytes, o.PoisonReleased = 1, 64<<20, true
+	o = topiclog.Promoting(o, 1000, 500, 1)
+	s := open(t, o)
+	tp, err := s.CreateTopic(ctx, topiclog.TopicSpec{Name: "t", Partitions: 2})
+	check(t, err)
+	a, b := tp.Partitions[0].ID, tp.Partitions[1].ID
+	for _, id := range []topiclog.PartitionID{a, b} {
+		appendTo(t, s, id, batch(t, strings.Repeat("x", 3000)))
+	}
+	check(t, s.Flush(ctx)) // promotes both
+	// A block has 4 MiB. Three of these and one more fit, a fifth does not.
+	large := strings.Repeat("large", 180_000)
+	for range 3 {
+		appendTo(t, s, a, batch(t, large))
+	}
+	check(t, s.Flush(ctx))
+	acked := make(chan error, 2)
+	s.AppendAll([]topiclog.AppendRequest{{Partition: a, Batches: batch(t, large)}, {Partition: b, Batches: batch(t, large)}},
+		func(_ int, _ topiclog.AppendResult, err error) { acked <- err }, nil)
+	for range cap(acked) {
+		check(t, <-acked)
+	}
+	read := func(s *topiclog.Store, from string) {
+		for id, n := range map[topiclog.PartitionID]int64{a: 4, b: 1} {
+			if got := readAll(t, s, id, n); len(got) != 1 || got[0] != fmt.Sprintf("%d:%s", n, large) {
+				t.Errorf("%s: partition %d has %d records at offset %d that are not what was written", from, id, len(got), n)
+			}
+		}
+	}
+	read(s, "the cache")
+	c := o
+	c.FS = mem.CrashClone(vfs.CrashOptions{})
+	crashed := open(t, c)
+	read(crashed, "after a crash")
+	check(t, crashed.Close())
+	check(t, s.Flush(ctx))
+	read(s, "a segment")
+	check(t, s.Close())
+}
