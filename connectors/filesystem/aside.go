@@ -49,7 +49,7 @@ func (c *Connector) validateLate(v connector.Values) error {
 		return &connector.OptionError{Key: keyLatePath, OnValue: true, Message: "late rows lie on the file system of the table that they are late for"}
 	}
 	if p, ok := c.Second(v); ok {
-		return &connector.OptionError{Key: p.Option, Message: "not_yet: a standby for a table whose late rows go to a directory of their own"}
+		return &connector.OptionError{Key: p.Option, Message: "not_yet: a standby for a table whose late rows go to a directory of their own: it has no partitions, and what moves are partitions"}
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ var (
 // OpenSource implements connector.SourceConnector.
 func (c *Connector) OpenSource(ctx context.Context, t *connector.Table) (connector.Source, error) {
 	if p, ok := c.Second(t.Options); ok {
-		return nil, &connector.OptionError{Key: p.Option, Message: "not_yet: reading a table with a standby, whose partitions lie here and there; " +
+		return nil, &connector.OptionError{Key: p.Option, Message: "not_yet: reading a table with a standby, whose partitions lie here and there, and of one that moved while its home was away there are files at both; " +
 			"declare each home as a table of its own: what lies where is in 'millrace tables ls' and in the manifest topic"}
 	}
 	s, err := c.newSource(t)

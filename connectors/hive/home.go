@@ -45,7 +45,7 @@ func (c *Connector) Standby(t *connector.Table) (*connector.Standby, error) {
 			Message: "at which home a partition lies is seen through the metastore alone: with '" + p.Option + "', '" + keyPolicy + "' needs 'metastore'",
 			Hint:    "'" + keyPolicy + "' = 'metastore,success-file'"}
 	case opts.late == lateSide:
-		return nil, &connector.OptionError{Key: p.Option, Message: "not_yet: a standby for a table whose late rows go to a table of their own"}
+		return nil, &connector.OptionError{Key: p.Option, Message: "not_yet: a standby for a table whose late rows go to a table of their own: it has no partitions, and what moves are partitions"}
 	}
 	there := *t
 	there.Options = p.Options.With(map[string]string{homePrefix + homeMain: v.String(keyPath)})

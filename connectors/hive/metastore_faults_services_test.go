@@ -19,21 +19,21 @@ import (
 // lostCalls loses each call, and each answer, of opening and announcing: once,
 // which nobody notices, and twice, which is an error; the next try mends it.
 func lostCalls(t *testing.T, l *lake) {
-	p := newProxy(t, l.Address)
+	p := newProxy(t, l.Metastore)
 	n := 0
 	for _, method := range []string{"get_table_req", "create_table", "get_partitions_by_names", "add_partitions_req", "alter_partitions_with_environment_context"} {
 		for _, answer := range []bool{false, true} {
 			for _, times := range []int{1, 2} {
 				n++
-				w := l.world(fmt.Sprintf("lost%d", n), p.uri())
-				p.lose("", false, 0)
+				w := l.world(fmt.Sprintf("lost%d", n), p.URI())
+				p.Lose("", false, 0)
 				opening := method == "create_table"
 				if opening {
-					p.lose(method, answer, times)
+					p.Lose(method, answer, times)
 				}
 				s, err := w.Open(context.Background(), conntest.OwnerOf(1, 1))
 				if opening {
-					if (err != nil) != (times == 2) || p.losses() != times {
+					if (err != nil) != (times == 2) || p.Lost() != times {
 						t.Fatalf("%s lost %d times (answer %v): %v", method, times, answer, err)
 					}
 					if err != nil {
@@ -49,15 +49,15 @@ func lostCalls(t *testing.T, l *lake) {
 					write(t, s, 2, 100, 10)
 				}
 				if !opening {
-					p.lose(method, answer, times)
+					p.Lose(method, answer, times)
 					for _, err := range s.(*Sink).CommitPartitions(context.Background(), parts) {
 						var ce *metastore.CallError
 						if times == 2 && (!errors.As(err, &ce) || !ce.Sent) || times == 1 && err != nil {
 							t.Fatalf("%s lost %d times (answer %v): %v", method, times, answer, err)
 						}
 					}
-					if p.losses() != times {
-						t.Fatalf("%s was lost %d times, want %d", method, p.losses(), times)
+					if p.Lost() != times {
+						t.Fatalf("%s was lost %d times, want %d", method, p.Lost(), times)
 					}
 				}
 				announce(t, s, parts...)

@@ -44,6 +44,17 @@ func startLake(t *testing.T, old bool) *lake {
 	return &lake{Metastore: m, client: c}
 }
 
+// newProxy stands before a metastore.
+func newProxy(t *testing.T, m *services.Metastore) *services.MetastoreProxy {
+	t.Helper()
+	p, err := services.NewMetastoreProxy(m.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
 // realWorld is a new table in it; uri may be a proxy's.
 type realWorld struct {
 	lake *lake

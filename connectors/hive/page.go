@@ -40,9 +40,9 @@ const doc = "Written, the table is looked up in the metastore, or created there,
 	"Conditions on partition columns (`dt >= '2024-05-01' AND hr IN (7, 8)`) say which partitions are asked for and read; `EXPLAIN` shows them at the scan as `partitions=`.\n\n" +
 	"| stored as | read |\n|---|---|\n" +
 	"| Parquet, by Hive, Spark or Millrace | by name; SNAPPY, ZSTD, GZIP, dictionaries, INT96. A column that a file does not have is NULL, one that is narrower in it is widened |\n" +
-	"| delimited text (LazySimpleSerDe) | by position in the metastore's order; the table's delimiters and NULL text; fields that a line lacks are NULL, more are passed over. Scalars and arrays of them. Where Hive makes a value NULL that is none of its type, the row goes to the dead letter. Empty lines are passed over. Files that end with `.gz`, `.zst`, `.bz2` or `.deflate` are unpacked |\n" +
+	"| delimited text (LazySimpleSerDe) | by position in the metastore's order; the table's delimiters and NULL text; fields that a line lacks are NULL, more are passed over. Scalars and arrays of them; `escape.delim` as Hive from version 2 on. Where Hive makes a value NULL that is none of its type, the row goes to the dead letter. Empty lines are passed over. Files that end with `.gz`, `.zst`, `.bz2` or `.deflate` are unpacked |\n" +
 	"| JSON (JsonSerDe) | by the names as spelled here; compressed as text |\n" +
-	"| ORC, Avro, SequenceFile, RCFile, CSV (OpenCSVSerde), escaped fields, footer lines | refused by name |\n\n" +
+	"| ORC, Avro, SequenceFile, RCFile, CSV (OpenCSVSerde), footer lines | refused by name |\n\n" +
 	"A column here must hold every value of the column there: BIGINT reads `int`, STRING reads `varchar(10)`, not the other way round; TIMESTAMP and TIMESTAMP_LTZ read `timestamp`. " +
 	"Views, transactional tables, and those of Iceberg, Hudi or Delta are refused, and so is a partition that is stored in another way than its table.\n\n" +
 	"### Replacing\n\n" +
@@ -69,7 +69,8 @@ const doc = "Written, the table is looked up in the metastore, or created there,
 	"Readers need to reach both clusters: HDFS clients by the addresses in the locations, connector `hive` by `hdfs.namenodes` and `hdfs.standby.namenodes`. Not yet: `INSERT OVERWRITE`, and a table of late rows, for a table with a standby.\n\n" +
 	"### What happens on a failure\n\n" +
 	"| what | then |\n|---|---|\n" +
-	"| the metastore is away, hangs, or loses an answer | files go on being committed; a call that may have been carried out is looked up before it is made again; announcements are tried again after 0.2 s to 15 s. Only a start needs the metastore. A bounded run waits for five minutes, then ends with the error |\n" +
+	"| the metastore is away, hangs, or loses an answer | files go on being committed; a call that may have been carried out is looked up before it is made again; announcements are tried again after 0.2 s to 15 s. Only a start needs the metastore. Of several addresses the next one is asked. A bounded run waits for five minutes, then ends with the error |\n" +
+	"| the metastore refuses, since the user has no right to the directory | at a start the job ends with the error, else files go on being committed and announcements are tried again; the error names the user and what to do |\n" +
 	"| the partition is there already | at the same place: its statistics are written. At another place: an error that names both, and no change |\n" +
 	"| the table was dropped, moved, or has columns that no longer fit | nothing is registered, files go on being committed; the error names the difference; once it is mended the partitions are caught up |\n" +
 	"| the job or the machine stops in the middle of a replacement | the partition has its old content; the next start completes the replacement, or finds that it was |\n" +

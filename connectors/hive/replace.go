@@ -33,7 +33,7 @@ func (c *Connector) ReplaceMode(t *connector.Table) (connector.ReplaceMode, stri
 		return connector.ReplaceNever, "not_yet: a table whose late rows go to a table of their own"
 	}
 	if _, ok := c.files.Second(t.Options); ok {
-		return connector.ReplaceNever, "not_yet: a table with a standby"
+		return connector.ReplaceNever, "not_yet: a table with a standby: its parts are pointed to when the input has ended, and a switch before that would leave them at both clusters"
 	}
 	return connector.ReplaceOnRequest, ""
 }

@@ -155,6 +155,20 @@ func TestTextTables(t *testing.T) {
 	wantRows(t, rowsOf(t, readAll(t, src, []int{0}))[1:], `{"late":"l"}`, `{"late":"z"}`, `{"late":null}`)
 }
 
+// TestEscapedText: delimiters, line ends and the text of NULL behind an escape character; an
+// empty one is Hive's own.
+func TestEscapedText(t *testing.T) {
+	for _, escape := range []string{"\\", "92", ""} {
+		w := textWorld()
+		w.text(metastore.Storage{SerDe: textSerDe, InputFormat: textInput, SerDeParameters: map[string]string{"field.delim": ",", "collection.delim": "|", "escape.delim": escape}}, nil,
+			"id int, name string, xs array<string>", map[string]string{"a": "file:/e"})
+		w.put(t, "/e/1", `1,x\,y,a\|b|c`+"\n"+`2,\N,\\N|\N`+"\n"+`3,two\nlines,`+"\n")
+		table := w.tableOf(cols("id", types.NewInt(), "name", types.NewString(), "xs", types.NewArray(types.NewString()), "dt", types.NewString()), []int{3}, map[string]string{keyPolicy: ""})
+		wantRows(t, rowsOf(t, readAll(t, openSource(t, w, table), nil)), `{"id":1,"name":"x,y","xs":["a|b","c"],"dt":"a"}`,
+			`{"id":2,"name":null,"xs":["\\N",null],"dt":"a"}`, `{"id":3,"name":"two\nlines","xs":[],"dt":"a"}`)
+	}
+}
+
 // TestHeaderLines: lines that Hive passes over are no rows, in each file of a partition.
 func TestHeaderLines(t *testing.T) {
 	w := textWorld()
@@ -190,7 +204,7 @@ func TestUnreadable(t *testing.T) {
 		"orc":        {storage: func(s *metastore.Storage) { s.SerDe = "org.apache.hadoop.hive.ql.io.orc.OrcSerde" }, says: "stored as ORC (not_yet: no maintained ORC library"},
 		"avro":       {storage: func(s *metastore.Storage) { s.SerDe = "org.apache.hadoop.hive.serde2.avro.AvroSerDe" }, says: "its SerDe is org.apache.hadoop.hive.serde2.avro.AvroSerDe (not_yet"},
 		"sequence":   {storage: func(s *metastore.Storage) { s.InputFormat = "org.apache.hadoop.mapred.SequenceFileInputFormat" }, says: "SequenceFileInputFormat"},
-		"escaped":    {storage: func(s *metastore.Storage) { s.SerDeParameters["escape.delim"] = "\\" }, says: "escape.delim"},
+		"escaped":    {storage: func(s *metastore.Storage) { s.SerDeParameters["escape.delim"] = "n" }, says: "escape.delim"},
 		"header":     {table: func(t *metastore.Table) { t.Parameters["skip.header.line.count"] = "-1" }, says: "skip.header.line.count"},
 		"footer":     {table: func(t *metastore.Table) { t.Parameters["skip.footer.line.count"] = "1" }, says: "skip.footer.line.count"},
 		"view":       {table: func(t *metastore.Table) { t.Type = "VIRTUAL_VIEW" }, says: "it is a VIRTUAL_VIEW"},

@@ -282,7 +282,8 @@ func (c *Connector) client(v connector.Values, user string) (client catalog, don
 	defer c.mu.Unlock()
 	s := c.clients[k]
 	if s == nil {
-		s = &sharedClient{catalog: c.dial(metastore.Options{Addresses: addresses, User: k.user, ConnectTimeout: k.connect, CallTimeout: k.timeout})}
+		s = &sharedClient{catalog: c.dial(metastore.Options{Addresses: addresses, User: k.user, ConnectTimeout: k.connect, CallTimeout: k.timeout,
+			Denied: fmt.Sprintf("it is called for user %q: give that user the directory with 'hdfs dfs -chown', or name another '%s'", k.user, keyUser)})}
 		c.clients[k] = s
 	}
 	s.users++

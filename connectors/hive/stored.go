@@ -78,8 +78,13 @@ func delimited(get func(key, def string) string, o map[string]string) (faults []
 	if v := get("line.delim", "\n"); v != "\n" {
 		faults = append(faults, fmt.Sprintf("its lines end with %q (not_yet)", v))
 	}
-	if v := get("escape.delim", ""); v != "" {
-		faults = append(faults, fmt.Sprintf("its fields are escaped by %q ('escape.delim', not_yet)", v))
+	const none = "\x00"
+	if v := get("escape.delim", none); v != none {
+		c := delimiter(v, '\\')
+		if c == 0 || c >= 0x80 || c == '\n' || c == '\r' || c == 'n' || c == 'r' {
+			faults = append(faults, fmt.Sprintf("its fields are escaped by byte %d ('escape.delim', not_yet)", c))
+		}
+		o["csv.escape-character"], o["csv.hive-escapes"] = javaChar(c), "true"
 	}
 	if strings.EqualFold(get("serialization.last.column.takes.rest", "false"), "true") {
 		faults = append(faults, "its last column takes the rest of the line (not_yet)")

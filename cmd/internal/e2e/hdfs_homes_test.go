@@ -176,6 +176,28 @@ func TestTwoClusters(t *testing.T) {
 		}
 	}
 	w.readEntered(t, meta, clusters, all)
+	w.refusedWithAStandby(t, "--set", "MAIN="+clusters[0].Addresses[0], "--set", "STANDBY="+clusters[1].Addresses[0], "--set", "METASTORE="+meta.URI)
+}
+
+// refusedWithAStandby: what a table with two homes does not have yet is refused by name,
+// with the reason.
+func (w *world) refusedWithAStandby(t *testing.T, sets ...string) {
+	t.Helper()
+	ddl := homesJob[strings.Index(homesJob, "CREATE TABLE visits"):strings.Index(homesJob, "EXECUTE")]
+	const rows = " SELECT id, DATE_FORMAT(ts, 'yyyy-MM-dd') FROM visits;\n"
+	const policy = "'sink.partition-commit.policy.kind' = 'metastore,success-file'"
+	for says, sql := range map[string]string{
+		"a switch before that would leave them at both clusters": "SET 'execution.runtime-mode' = 'batch';\n" +
+			strings.Replace(ddl, "'format' = 'json')", "'format' = 'json', 'scan.bounded.mode' = 'latest-offset')", 1) + "INSERT OVERWRITE entered" + rows,
+		"what moves are partitions": strings.Replace(ddl, policy, policy+", 'sink.late-data' = 'side-table', 'sink.late-data.table-name' = 'entered_late'", 1) + "INSERT INTO entered" + rows,
+		"there are files at both":   ddl + "CREATE TABLE o (id BIGINT, dt STRING) WITH ('connector' = 'print');\nINSERT INTO o SELECT id, dt FROM far;\n",
+	} {
+		r := w.run(append([]string{"run", w.file("refused.sql", "SET 'pipeline.name' = 'refused';\n"+sql), "--progress", "none"}, sets...)...)
+		if r.code == 0 {
+			t.Errorf("not refused:\n%s", sql)
+		}
+		r.says(t, says, "not_yet")
+	}
 }
 
 // readEntered reads the Hive table of TestTwoClusters through the metastore.

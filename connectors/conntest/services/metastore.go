@@ -21,6 +21,8 @@ type MetastoreOptions struct {
 	Warehouse string
 	// DefaultFS is Hadoop's fs.defaultFS, "file:///" by default.
 	DefaultFS string
+	// Database is what it shares with other metastores; nil: it has one of its own.
+	Database *Derby
 	// Old starts version 2.3.9, which Spark 3.5 speaks to, in place of 4.0.1.
 	Old bool
 }
@@ -57,9 +59,15 @@ func StartMetastore(ctx context.Context, o MetastoreOptions) (*Metastore, error)
 	m.URI = "thrift://" + m.Address
 	conf, args := filepath.Join(o.Dir, "conf"), SmallJVM(384)
 	args = append(args, "-Djava.net.preferIPv4Stack=true", "-Dderby.system.home="+o.Dir)
+	url, driver := embedded(o.Dir)
+	classes := conf
+	if o.Database != nil {
+		url, driver = o.Database.connection()
+		classes += ":" + o.Database.jars + "/*"
+	}
 	properties := map[string]string{
-		"javax.jdo.option.ConnectionURL":        "jdbc:derby:;databaseName=" + filepath.Join(o.Dir, "db") + ";create=true",
-		"javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
+		"javax.jdo.option.ConnectionURL":        url,
+		"javax.jdo.option.ConnectionDriverName": driver,
 		"datanucleus.schema.autoCreateAll":      "true",
 	}
 	port := strconv.Itoa(ports[0])
@@ -75,7 +83,7 @@ func StartMetastore(ctx context.Context, o MetastoreOptions) (*Metastore, error)
 		properties["hive.metastore.schema.verification"] = "false"
 		properties["hive.metastore.warehouse.dir"] = o.Warehouse
 		properties["hive.async.log.enabled"] = "false"
-		args = append(args, "-cp", conf+":"+filepath.Join(packages, "pyspark", "jars")+"/*", launcher, port)
+		args = append(args, "-cp", classes+":"+filepath.Join(packages, "pyspark", "jars")+"/*", launcher, port)
 	} else {
 		var jars string
 		if jars, err = metastoreJars(ctx); err != nil {
@@ -84,10 +92,15 @@ func StartMetastore(ctx context.Context, o MetastoreOptions) (*Metastore, error)
 		properties["metastore.schema.verification"] = "false"
 		properties["metastore.thrift.bind.host"] = "127.0.0.1"
 		properties["metastore.event.db.notification.api.auth"] = "false"
+		if o.Database != nil {
+			// Its own SQL fails over Derby's protocol, and then its transaction.
+			properties["metastore.try.direct.sql"] = "false"
+			properties["metastore.try.direct.sql.ddl"] = "false"
+		}
 		// An external table may not lie where managed ones do.
 		properties["metastore.warehouse.dir"] = "file://" + filepath.Join(o.Dir, "managed")
 		properties["metastore.warehouse.external.dir"] = o.Warehouse
-		args = append(args, "-cp", conf+":"+jars+"/*", "org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", port)
+		args = append(args, "-cp", classes+":"+jars+"/*", "org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", port)
 	}
 	site := hadoopXML(properties)
 	err = writeFiles(map[string]string{

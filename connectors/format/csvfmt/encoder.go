@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/connectors/format"
 	"github.com/millrace/millrace/connectors/format/scalar"
 	"github.com/millrace/millrace/runtime/batch"
+	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/types"
 )
 
@@ -46,6 +47,9 @@ func NewEncoder(c format.EncoderConfig) (*Encoder, error) {
 	s, err := parseSettings(c.Options)
 	if err != nil {
 		return nil, err
+	}
+	if s.hive {
+		return nil, &connector.OptionError{Key: keyHiveEscapes, OnValue: true, Message: "not_yet: writing text with Hive's escapes; it is read"}
 	}
 	e := &Encoder{settings: s}
 	for i, f := range c.Fields {

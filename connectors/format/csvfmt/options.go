@@ -17,6 +17,7 @@ const (
 	keyComments     = "csv.allow-comments"
 	keyElement      = "csv.array-element-delimiter"
 	keyFieldCount   = "csv.ignore-field-count"
+	keyHiveEscapes  = "csv.hive-escapes"
 )
 
 // Format is the format `csv`.
@@ -47,6 +48,8 @@ func (Format) Spec() connector.FormatSpec {
 				Doc: "The text between the elements of an ARRAY."},
 			connector.Option{Key: keyFieldCount, Type: connector.OptBool, Default: "false",
 				Doc: "A line with fewer fields than columns gives NULL for the last ones, and fields beyond the columns are passed over, as Hive reads text. Otherwise such a line is malformed."},
+			connector.Option{Key: keyHiveEscapes, Type: connector.OptBool, Default: "false",
+				Doc: "`csv.escape-character` is that of Hive's text (ESCAPED BY): behind it `n` and `r` are line ends, and any other character is itself, also one between an ARRAY's elements; NULL is `csv.null-literal` as it stands, so that an escaped one is text; values that are no text have no escapes, and a line end always ends a line. Needs an escape character and no quotes. For reading."},
 		),
 		Validate: func(v connector.Values) error {
 			o := format.FromValues(v, "")
@@ -86,6 +89,8 @@ type settings struct {
 	comments                 bool
 	element                  string
 	anyCount                 bool
+	// hive: the escape character is Hive's; see hive.go.
+	hive bool
 }
 
 func parseSettings(o format.Options) (s settings, err error) {
@@ -126,6 +131,16 @@ func parseSettings(o format.Options) (s settings, err error) {
 		s.anyCount = v == "true"
 	default:
 		return s, format.BadValue(keyFieldCount, v, "true or false")
+	}
+	switch v := o.Value(keyHiveEscapes, "false"); v {
+	case "true", "false":
+		s.hive = v == "true"
+	default:
+		return s, format.BadValue(keyHiveEscapes, v, "true or false")
+	}
+	if s.hive && (s.escape == 0 || s.quote != 0) {
+		return s, &connector.OptionError{Key: keyHiveEscapes, OnValue: true, Message: "text of Hive has an escape character and no quotes",
+			Hint: "'" + keyEscape + "' = '\\', '" + keyDisableQuote + "' = 'true'"}
 	}
 	if o != nil {
 		s.null, s.hasNull = o(keyNull)

@@ -5,7 +5,7 @@ import "github.com/millrace/millrace/connectors/format"
 // split finds the end of the first line that is not within quotes.
 func (s *settings) split(data []byte, atEOF bool) (advance int, record []byte) {
 	quoted, start := false, true
-	if s.comments && len(data) > 0 && data[0] == '#' {
+	if s.hive || s.comments && len(data) > 0 && data[0] == '#' {
 		return format.SplitLines(data, atEOF)
 	}
 	for i := 0; i < len(data); i++ {
@@ -54,6 +54,12 @@ func (s *settings) field(b []byte, p int, scratch []byte) (text []byte, next int
 			break
 		}
 		if c == s.escape && s.escape != 0 && p+1 < len(b) {
+			if s.hive { // the field's type decides
+				if b[p+1] != '\n' {
+					p++
+				}
+				continue
+			}
 			kept = append(append(kept, b[from:p]...), unescape(b[p+1]))
 			p++
 			from = p + 1

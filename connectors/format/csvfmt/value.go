@@ -1,7 +1,6 @@
 package csvfmt
 
 import (
-	"bytes"
 	"encoding/base64"
 
 	"github.com/millrace/millrace/connectors/format"
@@ -21,7 +20,7 @@ func (d *Decoder) append(c *column, text []byte) {
 		return
 	}
 	for len(text) > 0 {
-		elem, rest, more := bytes.Cut(text, []byte(d.element))
+		elem, rest, more := d.cut(text)
 		d.appendScalar(c, v.Children[0], elem)
 		if more && len(rest) == 0 {
 			d.appendScalar(c, v.Children[0], nil)
@@ -35,6 +34,9 @@ func (d *Decoder) appendScalar(c *column, v *batch.Vec, text []byte) {
 	if d.hasNull && string(text) == d.null {
 		d.nullValue(c, v)
 		return
+	}
+	if d.hive && v.Type.IsString() {
+		text = d.withoutEscapes(text)
 	}
 	if ok, inexact := appendText(v, text); !ok {
 		s := `"` + format.Excerpt(text) + `" is not ` + v.Type.WithNullable(true).String()

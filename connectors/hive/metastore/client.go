@@ -24,6 +24,9 @@ type Options struct {
 	ConnectTimeout, CallTimeout time.Duration
 	// Connections is how many may be open at once (4).
 	Connections int
+	// Denied says what to do where a call is refused since its user may not; it is
+	// added to the error.
+	Denied string
 	// Dial replaces TCP, for tests.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 }
@@ -140,6 +143,11 @@ func (c *Client) call(ctx context.Context, m *message) error {
 		return &CallError{Method: m.method, Address: strings.Join(c.o.Addresses, ","), Err: errClosed}
 	}
 	defer func() { c.slots <- k }()
+	if k != nil && k.address != c.preferred() {
+		// It was given up since: what idles there hangs, or breaks at the next call.
+		k.close()
+		k = nil
+	}
 	sent := false
 	for try := 0; ; try++ {
 		if k == nil {
@@ -150,7 +158,10 @@ func (c *Client) call(ctx context.Context, m *message) error {
 		}
 		err := k.call(ctx, c.o.CallTimeout, m)
 		var fault *Fault
-		if err == nil || errors.As(err, &fault) {
+		if errors.As(err, &fault) && fault.denied() {
+			fault.Hint = c.o.Denied
+		}
+		if err == nil || fault != nil {
 			return err
 		}
 		// Out of step with its server: what it says next may answer this call.
@@ -162,13 +173,21 @@ func (c *Client) call(ctx context.Context, m *message) error {
 		if cerr := ctx.Err(); cerr != nil {
 			// The deadline was moved to end the call; this is why.
 			late, err = true, cerr
+		} else {
+			c.failed(address)
 		}
 		sent = true
 		if try > 0 || late {
 			return &CallError{Method: m.method, Address: address, Sent: true, Err: err}
 		}
-		c.failed(address)
 	}
+}
+
+// preferred is the address to try first.
+func (c *Client) preferred() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.o.Addresses[c.first]
 }
 
 // failed makes the next address the first one to try.

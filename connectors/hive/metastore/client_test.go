@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -355,5 +356,69 @@ func TestCloseEndsACallUnderWay(t *testing.T) {
 	}
 	if _, err := c.Table(context.Background(), "default", "t"); !errors.Is(err, errClosed) {
 		t.Errorf("a call afterwards: %v", err)
+	}
+}
+
+// TestHungMetastoreIsNotAskedAgain: after a call without an answer the next address is
+// asked, and connections that idle at the one that hangs are given up.
+func TestHungMetastoreIsNotAskedAgain(t *testing.T) {
+	var hangs atomic.Bool
+	both := make(chan struct{}, 2)
+	first := serve(t, func(_ string, _ []extra, r *reply) {
+		if hangs.Load() {
+			r.hold = true
+			return
+		}
+		// The calls are under way at once, so that there are two connections.
+		both <- struct{}{}
+		for len(both) < cap(both) {
+			runtime.Gosched()
+		}
+		r.result = tableReply
+	})
+	second := serve(t, func(_ string, _ []extra, r *reply) { r.result = tableReply })
+	c := client(t, Options{Addresses: []string{first.address(), second.address()}, CallTimeout: 2 * time.Second, Connections: 2})
+	var done sync.WaitGroup
+	for range 2 {
+		done.Go(func() {
+			if _, err := c.Table(context.Background(), "d", "t"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	done.Wait()
+	hangs.Store(true)
+	var ce *CallError
+	if _, err := c.Table(context.Background(), "d", "t"); !errors.As(err, &ce) || ce.Address != first.address() {
+		t.Fatalf("got %v, want a call without an answer", err)
+	}
+	for range 3 {
+		if _, err := c.Table(context.Background(), "d", "t"); err != nil {
+			t.Error(err)
+		}
+	}
+	if a, b := len(first.seen()), len(second.seen()); a != 3 || b != 3 {
+		t.Errorf("the first metastore has had %d calls, the second %d, want 3 each", a, b)
+	}
+}
+
+// TestFaultOfARightThatIsMissing: it says for whom it was called, and is not waited for.
+func TestFaultOfARightThatIsMissing(t *testing.T) {
+	for message, denied := range map[string]bool{
+		"java.security.AccessControlException: Permission denied: user=etl, access=WRITE": true,
+		"Got exception: org.apache.hadoop.security.AccessControlException x":              true,
+		"database is locked": false,
+	} {
+		s := serve(t, func(_ string, _ []extra, r *reply) {
+			r.result = func(e *encoder) {
+				e.field(2, thrift.STRUCT, func() { e.structure(func() { e.str(1, message) }) })
+			}
+		})
+		c := client(t, Options{Addresses: []string{s.address()}, Denied: "ask who may"})
+		_, err := c.Database(context.Background(), "d")
+		var f *Fault
+		if !errors.As(err, &f) || f.Cause != ErrMeta || f.Retryable() == denied || strings.Contains(err.Error(), "(ask who may)") != denied {
+			t.Errorf("%s: got %v, retryable %t", message, err, f != nil && f.Retryable())
+		}
 	}
 }

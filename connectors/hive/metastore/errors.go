@@ -3,6 +3,7 @@ package metastore
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // What the metastore says of a call that it refuses; the causes of a [Fault].
@@ -27,13 +28,19 @@ type Fault struct {
 	Method, Message string
 	// Cause is one of the errors above.
 	Cause error
+	// Hint says what to do about it; "" when there is nothing to say.
+	Hint string
 }
 
 func (f *Fault) Error() string {
-	if f.Message == "" {
-		return f.Method + ": " + f.Cause.Error()
+	s := f.Method + ": " + f.Cause.Error()
+	if f.Message != "" {
+		s += ": " + f.Message
 	}
-	return fmt.Sprintf("%s: %v: %s", f.Method, f.Cause, f.Message)
+	if f.Hint != "" {
+		s += " (" + f.Hint + ")"
+	}
+	return s
 }
 
 // Unwrap returns the cause.
@@ -41,7 +48,15 @@ func (f *Fault) Unwrap() error { return f.Cause }
 
 // Retryable implements connector.Retryable: what fails in the metastore itself,
 // as its database being busy, may go away.
-func (f *Fault) Retryable() bool { return f.Cause == ErrMeta || f.Cause == ErrInternal }
+func (f *Fault) Retryable() bool {
+	return (f.Cause == ErrMeta || f.Cause == ErrInternal) && !f.denied()
+}
+
+// denied reports that the user of the call lacks a right. The metastore has no exception of
+// its own for that: it gives the text of the file system's.
+func (f *Fault) denied() bool {
+	return strings.Contains(f.Message, "AccessControlException") || strings.Contains(f.Message, "Permission denied")
+}
 
 // CallError is a call without an answer.
 type CallError struct {
