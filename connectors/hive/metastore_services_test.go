@@ -33,6 +33,7 @@ func TestMetastores(t *testing.T) {
 			t.Run("partition of others", func(t *testing.T) { partitionOfOthers(t, l) })
 			t.Run("evolution", func(t *testing.T) { evolution(t, l) })
 			t.Run("altered underneath", func(t *testing.T) { alteredUnderneath(t, l) })
+			t.Run("altered by others", func(t *testing.T) { alteredByOthers(t, l) })
 			t.Run("every type", func(t *testing.T) { everyType(t, l) })
 			t.Run("lost calls and answers", func(t *testing.T) { lostCalls(t, l) })
 			t.Run("hung", func(t *testing.T) { hung(t, l) })
@@ -222,6 +223,53 @@ func alteredUnderneath(t *testing.T, l *lake) {
 	w.open(t, 2)
 	announce(t, w.open(t, 3), parts...)
 	w.wantPartitions(t, map[string]int{parts[0]: 5, parts[1]: 5})
+}
+
+// alteredByOthers: a column gets another type, and the table is dropped and made anew at
+// another place, while a job writes it.
+func alteredByOthers(t *testing.T, l *lake) {
+	ctx := context.Background()
+	for name, x := range map[string]struct {
+		change func(*metastore.Table)
+		says   string
+	}{
+		"retyped":   {func(n *metastore.Table) { n.Storage.Columns[0].Type = "string" }, "column id is string there and bigint here"},
+		"recreated": {func(n *metastore.Table) { n.Storage.Location = "file://" + t.TempDir() }, "it was moved to file:"},
+	} {
+		w := l.world(name, l.URI)
+		s := w.open(t, 1)
+		parts := write(t, s, 1, 0, 10)
+		announce(t, s, parts[0])
+		changed, err := l.client.Table(ctx, "default", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.change(changed)
+		if err := l.client.DropTable(ctx, "default", name, false); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.client.CreateTable(ctx, changed); err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range s.CommitPartitions(ctx, parts) {
+			var m *MismatchError
+			if !errors.As(err, &m) || !strings.Contains(err.Error(), x.says) {
+				t.Errorf("%s: got %v", name, err)
+			}
+		}
+		if names, err := l.client.PartitionNames(ctx, "default", name); err != nil || len(names) > 0 {
+			t.Errorf("%s: %v, %v are registered in a table that does not fit", name, names, err)
+		}
+		if _, err := w.Open(ctx, conntest.OwnerOf(1, 2)); err == nil && name == "retyped" {
+			t.Error("a table that does not fit was opened")
+		}
+		if err := l.client.DropTable(ctx, "default", name, false); err != nil {
+			t.Fatal(err)
+		}
+		w.open(t, 3) // makes it as it was
+		announce(t, w.open(t, 4), parts...)
+		w.wantPartitions(t, map[string]int{parts[0]: 5, parts[1]: 5})
+	}
 }
 
 // everyType creates a table with a column of each type and compares it with what
