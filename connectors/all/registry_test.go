@@ -81,6 +81,9 @@ func TestSpecsAreComplete(t *testing.T) {
 		}
 		options := slices.Clone(s.Options)
 		for _, f := range s.Formats {
+			if !strings.Contains(f.Doc, "| SQL") {
+				t.Errorf("%s: format %s has no table of types", name, f.Name)
+			}
 			for _, o := range f.Options {
 				if !strings.HasPrefix(o.Key, f.Name+".") && !strings.HasPrefix(o.Key, "parquet.") {
 					t.Errorf("%s: option %q of format %s is not named after it", name, o.Key, f.Name)

@@ -1,6 +1,7 @@
 package filesystem
 
 import (
+	_ "embed" // the table of failures
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +15,9 @@ import (
 	"github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/storage/vfs"
 )
+
+//go:embed failures.md
+var failures string
 
 const formatParquet = "parquet"
 
@@ -91,7 +95,7 @@ func New(fsys vfs.FS, pools *parquetfmt.Pools, formats ...format.Format) *Connec
 			"Of a file that is torn or damaged the rows before the damage are written; the error names the file, the byte in it and the offset in the text, and the table's other files are read. `millrace jobs resume --skip-lost` goes on behind it. Not yet: `.xz`, which Flink reads, and `.lz4`, `.lzo`, `.snappy`, `.br`, `.zip`: refused by name.\n\n" +
 			"Looking up (`JOIN t FOR SYSTEM_TIME AS OF o.proc`): the whole table is read into memory at the first lookup and, with an interval, again; " +
 			"a batch is answered from one reading, the old or the new one. A directory that does not exist and a record that cannot be read are errors, with which the lane waits and tries again. " +
-			"Replace a table that is looked up by writing a new file beside the others and removing the old one only then, or by one rename.\n\n" + PolicyDoc,
+			"Replace a table that is looked up by writing a new file beside the others and removing the old one only then, or by one rename.\n\n" + PolicyDoc + "\n\n" + strings.TrimSpace(failures),
 		Source: true, Sink: true, Lookup: true, Bounded: true,
 		Options:     c.options(),
 		Formats:     specs,

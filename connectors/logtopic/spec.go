@@ -1,6 +1,9 @@
 package logtopic
 
 import (
+	_ "embed" // the table of failures
+	"strings"
+
 	"github.com/millrace/millrace/connectors/format"
 	"github.com/millrace/millrace/connectors/keyvalue"
 	"github.com/millrace/millrace/connectors/recordmeta"
@@ -9,6 +12,9 @@ import (
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/client"
 )
+
+//go:embed failures.md
+var failures string
 
 // Connector is the connector 'log'. It is shared by all tables of a log, since
 // it knows which of their writers are fenced.
@@ -39,7 +45,7 @@ records to one topic; a job's records appear exactly once after any crash.
 
 A source over a list or a pattern of topics has a lane for each of them: one that stops keeps nobody from reading
 the others. New topics that match, and new partitions, are looked for every ` + "`source.monitor-interval`" + ` of the
-job (10 s unless it is set) and read from their first record on, whatever the start mode. Metadata column ` + "`topic`" + ` says where a row comes from.`,
+job (10 s unless it is set) and read from their first record on, whatever the start mode. Metadata column ` + "`topic`" + ` says where a row comes from.` + "\n\n" + strings.TrimSpace(failures),
 		Source: true, Sink: true, DefaultFormat: "json", Changelog: connector.InsertOnly,
 		Guarantee: "Exactly once: each append carries its artefact's id in the same journal entry.",
 		Options: append([]connector.Option{

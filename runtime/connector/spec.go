@@ -67,8 +67,10 @@ type MetadataColumn struct {
 
 // FormatSpec declares a format (json, csv, parquet) for use in Spec.Formats.
 type FormatSpec struct {
-	Name           string
-	Summary        string
+	Name    string
+	Summary string
+	// Doc is Markdown: how each type is read and written.
+	Doc            string
 	Options        []Option
 	Decode, Encode bool
 	// Validate refuses contradictions between the format's options, as

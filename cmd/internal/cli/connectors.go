@@ -154,11 +154,14 @@ func connectorPage(s *connector.Spec) string {
 	if s.Guarantee != "" {
 		fmt.Fprintf(&b, "\n**Guarantee.** %s\n", s.Guarantee)
 	}
-	table := func(title string, opts []connector.Option) {
+	table := func(title, doc string, opts []connector.Option) {
 		if len(opts) == 0 {
 			return
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n| option | type | default | |\n|---|---|---|---|\n", title)
+		if doc != "" {
+			doc = "\n" + strings.TrimSpace(doc) + "\n"
+		}
+		fmt.Fprintf(&b, "\n## %s\n%s\n| option | type | default | |\n|---|---|---|---|\n", title, doc)
 		for _, o := range opts {
 			typ := optionType(o.Type)
 			if o.Type == connector.OptEnum {
@@ -174,7 +177,7 @@ func connectorPage(s *connector.Spec) string {
 			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", o.Key, typ, def, strings.ReplaceAll(o.Doc, "|", `\|`))
 		}
 	}
-	table("Options", s.Options)
+	table("Options", "", s.Options)
 	if len(s.Metadata) > 0 {
 		b.WriteString("\n## Metadata columns\n\n| METADATA FROM | type | writable | |\n|---|---|---|---|\n")
 		for _, m := range s.Metadata {
@@ -182,7 +185,7 @@ func connectorPage(s *connector.Spec) string {
 		}
 	}
 	for _, f := range s.Formats {
-		table("Format `"+f.Name+"`", f.Options)
+		table("Format `"+f.Name+"`", f.Doc, f.Options)
 	}
 	return b.String()
 }

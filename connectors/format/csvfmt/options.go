@@ -1,12 +1,16 @@
 package csvfmt
 
 import (
+	_ "embed" // the table of types
 	"strconv"
 	"strings"
 
 	"github.com/millrace/millrace/connectors/format"
 	"github.com/millrace/millrace/runtime/connector"
 )
+
+//go:embed types.md
+var typesDoc string
 
 const (
 	keyDelimiter    = "csv.field-delimiter"
@@ -30,6 +34,7 @@ func (Format) Spec() connector.FormatSpec {
 	return connector.FormatSpec{
 		Name:    "csv",
 		Summary: "Comma-separated values, columns by position.",
+		Doc:     typesDoc,
 		Decode:  true, Encode: true,
 		Options: append(format.PolicyOptions("csv"),
 			connector.Option{Key: keyDelimiter, Type: connector.OptString, Default: ",", Check: checkCharacter,

@@ -1,10 +1,14 @@
 package jsonfmt
 
 import (
+	_ "embed" // the table of types
 	"github.com/millrace/millrace/connectors/format"
 	"github.com/millrace/millrace/connectors/format/scalar"
 	"github.com/millrace/millrace/runtime/connector"
 )
+
+//go:embed types.md
+var typesDoc string
 
 // The option keys.
 const (
@@ -29,6 +33,7 @@ func (Format) Spec() connector.FormatSpec {
 	return connector.FormatSpec{
 		Name:    "json",
 		Summary: "JSON objects: one a record, several, or an array of them.",
+		Doc:     typesDoc,
 		Decode:  true, Encode: true,
 		Options: append(format.PolicyOptions("json"),
 			connector.Option{Key: keyFailOnMissing, Type: connector.OptBool, Default: "false",

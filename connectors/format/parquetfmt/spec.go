@@ -1,10 +1,14 @@
 package parquetfmt
 
 import (
+	_ "embed" // the table of types
 	"fmt"
 
 	"github.com/millrace/millrace/runtime/connector"
 )
+
+//go:embed types.md
+var typesDoc string
 
 // Option keys of the format, Flink's where Flink has one.
 const (
@@ -23,6 +27,7 @@ func Spec() connector.FormatSpec {
 	return connector.FormatSpec{
 		Name:    "parquet",
 		Summary: "Parquet files: columns in row groups, read by Hive, Spark, Trino and DuckDB.",
+		Doc:     typesDoc,
 		Decode:  true, Encode: true,
 		Options: []connector.Option{
 			{Key: keyCompression, Type: connector.OptString, Default: "SNAPPY",

@@ -1,6 +1,7 @@
 package rawfmt
 
 import (
+	_ "embed" // the table of types
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,6 +13,9 @@ import (
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/types"
 )
+
+//go:embed types.md
+var typesDoc string
 
 const (
 	keyCharset    = "raw.charset"
@@ -29,6 +33,7 @@ func (Format) Spec() connector.FormatSpec {
 	return connector.FormatSpec{
 		Name:    "raw",
 		Summary: "A record is the bytes of one column.",
+		Doc:     typesDoc,
 		Decode:  true, Encode: true,
 		Options: append(format.PolicyOptions("raw"),
 			connector.Option{Key: keyCharset, Default: "UTF-8", Check: checkCharset, Doc: "`UTF-8`, the only one there is."},
