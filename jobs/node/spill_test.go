@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/storage/vfs"
 )
 
-// TestStateBeyondMemory: GROUP BY and ORDER BY go on on disk where other state ends the
+// TestStateBeyondMemory: GROUP BY, ORDER BY and OVER go on on disk where other state ends the
 // job, and neither a run nor a process that died leaves anything behind.
 func TestStateBeyondMemory(t *testing.T) {
 	w := newWorld(t)
@@ -51,7 +51,14 @@ func TestStateBeyondMemory(t *testing.T) {
 	w.run(n, w.options("sorted", head+w.sink("ordered")+"INSERT INTO ordered SELECT id, a FROM clicks ORDER BY a;"))
 	w.wantRows("ordered", want...)
 
-	o := w.options("over", head+w.sink("totals")+"INSERT INTO totals SELECT id, SUM(a) OVER (PARTITION BY id ORDER BY a) FROM clicks;")
+	want = want[:0]
+	for i := range int64(keys) {
+		want = append(want, row(i, i), row(i, i+i+keys))
+	}
+	w.run(n, w.options("sofar", head+w.sink("sofar")+"INSERT INTO sofar SELECT id, SUM(a) OVER (PARTITION BY id ORDER BY a) FROM clicks;"))
+	w.wantRows("sofar", want...)
+
+	o := w.options("over", head+w.sink("totals")+"INSERT INTO totals SELECT id, SUM(a) OVER (ORDER BY a) FROM clicks;")
 	r, err := n.Start(w.ctx(), o)
 	if err != nil {
 		t.Fatal(explain(err))

@@ -59,13 +59,16 @@ func OpName(op Op) string {
 // Spills reports an operator whose state goes to disk beyond its memory.
 func Spills(op Op) bool {
 	switch op := op.(type) {
-	case *GroupAggregate, *Sort, *Rank, *FirstRow, *Normalize, *WideMerge, *SessionAssign:
+	case *GroupAggregate, *SetOperation, *Sort, *Rank, *FirstRow, *Normalize, *WideMerge, *SessionAssign:
 		return true
 	case *WindowAggregate:
 		return !op.Firing.On() && !op.Retracts
+	case *Over:
+		return len(op.Keys) > 0
 	case *Join:
 		streams := op.Changes && (op.NullAware || len(op.Keys) == 0)
-		return op.Interval == nil && op.Temporal == nil && !streams
+		timed := (op.Interval != nil || op.Temporal != nil) && len(op.Keys) == 0
+		return !timed && !streams
 	}
 	return false
 }

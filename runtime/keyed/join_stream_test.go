@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/operator"
 	"github.com/millrace/millrace/runtime/types"
+	"github.com/millrace/millrace/storage/vfs"
 )
 
 func intervalJob(kind graph.JoinKind, lower, upper int64, parallelism int) *graph.Job {
@@ -98,10 +99,12 @@ func TestIntervalJoinForgets(t *testing.T) {
 
 // TestIntervalJoinSurvivesCrashes crashes at each operation and goes on at another
 // parallelism: pairs come once, padded rows neither early nor twice.
-func TestIntervalJoinSurvivesCrashes(t *testing.T) {
+func TestIntervalJoinSurvivesCrashes(t *testing.T) { intervalJoinSurvivesCrashes(t, nil) }
+
+func intervalJoinSurvivesCrashes(t *testing.T, spill vfs.FS) {
 	rng := rand.New(rand.NewPCG(6, 6))
 	point := operator.PointInTime()
-	s := &scenario{t: t, delay: 10_000, window: &point, feeds: []*feed{randomFeed(rng, "a", 2, 10, 5*minute), randomFeed(rng, "b", 1, 12, 5*minute)},
+	s := &scenario{t: t, spill: spill, delay: 10_000, window: &point, feeds: []*feed{randomFeed(rng, "a", 2, 10, 5*minute), randomFeed(rng, "b", 1, 12, 5*minute)},
 		sinks: map[string]sinkOptions{"out": {maxRows: 4}}, opts: Options{Retained: 2}}
 	job := func(p int) *graph.Job { return intervalJob(graph.FullJoin, -minute, minute/2, p) }
 	s.job = job(1)
@@ -115,6 +118,9 @@ func TestIntervalJoinSurvivesCrashes(t *testing.T) {
 				break
 			}
 		}
+	}
+	if spill != nil && s.spilled == 0 {
+		t.Error("nothing went to disk")
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/types"
+	"github.com/millrace/millrace/storage/vfs"
 )
 
 // placed is an event with its place in the order of rows.
@@ -211,11 +212,14 @@ var rankedJobs = []struct {
 
 // TestOrderedRowsEqualSlowOracles: over, first rows and the first of windows, through
 // crashes and at changing parallelism.
-func TestOrderedRowsEqualSlowOracles(t *testing.T) {
+func TestOrderedRowsEqualSlowOracles(t *testing.T) { orderedRowsEqualSlowOracles(t, nil) }
+
+func orderedRowsEqualSlowOracles(t *testing.T, spill vfs.FS) {
 	for _, k := range rankedJobs {
+		var spilled int64
 		for seed := uint64(1); seed <= 12; seed++ {
 			rng := rand.New(rand.NewPCG(seed, 14))
-			s := &scenario{t: t, every: 1 + rng.IntN(3), delay: int64(rng.IntN(3)) * 8000, window: &instant, feeds: []*feed{randomFeed(rng, "a", 1+rng.IntN(2), 40, 6*minute)}}
+			s := &scenario{t: t, every: 1 + rng.IntN(3), delay: int64(rng.IntN(3)) * 8000, window: &instant, spill: spill, feeds: []*feed{randomFeed(rng, "a", 1+rng.IntN(2), 40, 6*minute)}}
 			job := func(p int) *graph.Job { return k.job(t, p) }
 			s.job = job(1)
 			want := k.oracle(s)
@@ -227,11 +231,16 @@ func TestOrderedRowsEqualSlowOracles(t *testing.T) {
 			book, _, _ := s.lives(w, job, seed, crashes...)
 			what := fmt.Sprintf("%s, seed %d, crashes at %v", k.name, seed, crashes)
 			s.proof(w, book, want, what)
+			spilled += s.spilled
 			if k.name == "order by" {
 				for _, rows := range w.table("out").published {
 					inOrder(t, rows, what)
 				}
 			}
+		}
+		// ORDER BY has no key.
+		if spill != nil && (spilled > 0) != (k.name != "order by") {
+			t.Errorf("%s: %d bytes went to disk", k.name, spilled)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/types"
+	"github.com/millrace/millrace/storage/vfs"
 )
 
 // nestedJob counts the keys that have a number of rows, and gives the greatest sum
@@ -140,9 +141,11 @@ func overOfGroupsJob(t testing.TB, parallelism int) *graph.Job {
 
 // TestOverOfUpdatesSurvivesCrashes is TestUpdatesSurviveCrashes of OVER over an
 // aggregate.
-func TestOverOfUpdatesSurvivesCrashes(t *testing.T) {
+func TestOverOfUpdatesSurvivesCrashes(t *testing.T) { overOfUpdatesSurvivesCrashes(t, nil) }
+
+func overOfUpdatesSurvivesCrashes(t *testing.T, spill vfs.FS) {
 	rng := rand.New(rand.NewPCG(17, 17))
-	s := &scenario{t: t, feeds: []*feed{randomFeed(rng, "a", 2, 20, 5*minute)}, sinks: map[string]sinkOptions{"out": {maxRows: 6}}, opts: Options{Retained: 2}}
+	s := &scenario{t: t, spill: spill, feeds: []*feed{randomFeed(rng, "a", 2, 20, 5*minute)}, sinks: map[string]sinkOptions{"out": {maxRows: 6}}, opts: Options{Retained: 2}}
 	type group struct {
 		uid  *int64
 		n, v int64

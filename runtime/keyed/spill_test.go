@@ -41,6 +41,18 @@ func TestCorrectionsOnDiskSurviveCrashes(t *testing.T) {
 	onDisk(t, correctionsSurviveCrashes)
 }
 
+func TestOrderedRowsOnDiskEqualSlowOracles(t *testing.T) {
+	onDisk(t, orderedRowsEqualSlowOracles)
+}
+
+func TestOverOfUpdatesOnDiskSurvivesCrashes(t *testing.T) {
+	onDisk(t, overOfUpdatesSurvivesCrashes)
+}
+
+func TestIntervalJoinOnDiskSurvivesCrashes(t *testing.T) {
+	onDisk(t, intervalJoinSurvivesCrashes)
+}
+
 // leftovers is a disk on which a process that died has left something.
 func leftovers(t *testing.T) *vfs.MemFS {
 	fs := vfs.NewMem()

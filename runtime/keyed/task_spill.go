@@ -80,8 +80,7 @@ func (t *task) spillState() (int64, error) {
 func (t *task) limitError(n int64) error {
 	e := &StateLimitError{Stage: t.st.name, Bytes: n, Limit: t.r.opts.StateBytes}
 	id := t.largest()[0]
-	_, e.Spills = t.states[id].(operator.Spilling)
-	if e.Spills = e.Spills && t.spill != nil; e.Spills {
+	if e.Spills = graph.Spills(t.r.job.Nodes[id].Op) && t.spill != nil; e.Spills {
 		e.Spilled = t.spill.Bytes()
 	}
 	e.Operator, e.Kind = t.r.plan.statePath(id), t.states[id].Kind()

@@ -120,6 +120,18 @@ func appendKeys(dst []byte, k *state.Keys, slots []int32) []byte {
 	return dst
 }
 
+// readKeys reads what appendKeys has appended.
+func readKeys(r *state.Reader, of []types.Type) (cols []*batch.Vec, hashes []uint64, err error) {
+	hashes = r.Hashes()
+	cols = make([]*batch.Vec, len(of))
+	for i, t := range of {
+		if cols[i] = r.Vec(t); cols[i].Len != len(hashes) {
+			return nil, nil, state.ErrCorrupt
+		}
+	}
+	return cols, hashes, r.Err()
+}
+
 // saveSlots appends the slots as a table.
 func (t *aggTable) saveSlots(dst []byte, slots []int32) []byte {
 	return t.saveGroups(appendKeys(dst, t.keys, slots), slots)

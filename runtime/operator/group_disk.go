@@ -60,6 +60,8 @@ type groupDisk struct {
 	expired int
 	// moved is told the slots that are in the newest run now, before they leave; nil: no one is.
 	moved func(slots []int32) error
+	// wakes are when groups on disk have to be in memory again.
+	wakes []wakes
 	// need are keys that are looked for, found those of them that some run knows.
 	need  *state.Keys
 	found batch.Bitmap
@@ -67,10 +69,11 @@ type groupDisk struct {
 
 func newGroupDisk(of grouped, keys []types.Type) groupDisk { return groupDisk{of: of, types: keys} }
 
-// groupRun is a run with the time at which it was written.
+// groupRun is a run with the time at which it was written, and the watermark up to which
+// something of it is wanted.
 type groupRun struct {
 	*spill.Run
-	now int64
+	now, until int64
 }
 
 const (
@@ -87,6 +90,9 @@ func (d *groupDisk) bytes() int64 {
 	for _, r := range d.runs {
 		n += r.Memory()
 	}
+	for _, w := range d.wakes {
+		n += w.Memory()
+	}
 	if d.gone != nil {
 		n += d.gone.Bytes()
 	}
@@ -98,6 +104,21 @@ func (d *groupDisk) forget(k *state.Keys, slot int32) {
 	if d.keepsGone {
 		d.noteGone(columnsRef(k), k.Hash(int(slot)), int(slot))
 	}
+}
+
+// renumber takes over new numbers of the groups, -1 of those that are not there any more.
+func (d *groupDisk) renumber(to []int32) {
+	var hot batch.Bitmap
+	for slot, k := range to {
+		if k < 0 || slot >= 8*len(d.hot) || !d.hot.Get(slot) {
+			continue
+		}
+		for len(hot) < batch.BitmapBytes(int(k)+1) {
+			hot = append(hot, 0)
+		}
+		hot.Set(int(k))
+	}
+	d.hot = hot
 }
 
 func (d *groupDisk) noteGone(cols []*batch.Vec, hash uint64, i int) {
@@ -221,6 +242,9 @@ func (d *groupDisk) evict() error {
 		if err := d.moved(cold); err != nil {
 			return err
 		}
+	}
+	if err := d.noteTimes(cold); err != nil {
+		return err
 	}
 	d.of.leave(cold)
 	d.gone, d.hot = nil, nil

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"math"
 	"slices"
 
 	"github.com/millrace/millrace/runtime/batch"
@@ -21,7 +22,7 @@ func (d *groupDisk) newest(keys int, now int64, f func(w *spill.Writer) error) e
 	if err != nil {
 		return err
 	}
-	d.runs = append(d.runs, groupRun{run, now})
+	d.runs = append(d.runs, groupRun{run, now, never})
 	d.keepsGone = true
 	return nil
 }
@@ -100,9 +101,9 @@ func (d *groupDisk) merge(now int64, write func(w *spill.Writer, runs []groupRun
 		return nil
 	}
 	old := d.runs[from:]
-	runs, keys := make([]*spill.Run, len(old)), 0
+	runs, keys, until := make([]*spill.Run, len(old)), 0, int64(math.MinInt64)
 	for i, r := range old {
-		runs[i], keys = r.Run, keys+r.Keys()
+		runs[i], keys, until = r.Run, keys+r.Keys(), max(until, r.until)
 	}
 	var run *spill.Run
 	err := d.write(func(w *spill.Writer) error {
@@ -125,7 +126,7 @@ func (d *groupDisk) merge(now int64, write func(w *spill.Writer, runs []groupRun
 		run.Release()
 		return nil
 	}
-	d.runs = append(d.runs, groupRun{run, now})
+	d.runs = append(d.runs, groupRun{run, now, until})
 	return nil
 }
 

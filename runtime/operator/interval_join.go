@@ -15,31 +15,22 @@ import (
 // watermark, the late ones being out already, so that the result does not depend
 // on their order.
 type IntervalJoin struct {
-	plan *joinPlan
-	side [2]intervalSide
-	keys *state.Keys
-	sel  batch.Sel
+	timedTable
+	sel batch.Sel
 }
 
-// intervalSide is the rows kept of one input.
-type intervalSide struct {
-	timedRows
-	// head is, by slot, the last row of the key, next the one before it.
-	head, next []int32
-}
+var (
+	_ Spilling    = (*IntervalJoin)(nil)
+	_ timedGroups = (*IntervalJoin)(nil)
+)
 
 func newIntervalJoin(p *joinPlan) *IntervalJoin {
-	j := &IntervalJoin{plan: p}
-	j.reset()
+	j := &IntervalJoin{}
+	j.timedTable = newTimedTable(p, j)
 	return j
 }
 
-func (j *IntervalJoin) reset() {
-	j.keys = state.NewKeys(j.plan.keyTypes)
-	for i := range j.side {
-		j.side[i] = intervalSide{timedRows: timedRows{rowStore: newRowStore(j.plan.in[i])}}
-	}
-}
+func (*IntervalJoin) what() string { return "an interval join" }
 
 // end is when a row of a side goes: at the last time of a possible partner.
 func (j *IntervalJoin) end(side int, time int64) int64 {
@@ -53,36 +44,66 @@ func (j *IntervalJoin) end(side int, time int64) int64 {
 	return time + reach
 }
 
+func (j *IntervalJoin) gone(side int, time, wm int64) bool { return j.end(side, time) <= wm }
+
+func (j *IntervalJoin) flags(side int, row int32) byte {
+	if j.side[side].matched[row] {
+		return rowMatched
+	}
+	return 0
+}
+
+func (*IntervalJoin) placed(int, int32, byte)    {}
+func (*IntervalJoin) dropped(int32)              {}
+func (*IntervalJoin) remade([2][]int32, []int32) {}
+
+// hides implements timedJoin: a key without rows had none but such that are gone.
+func (*IntervalJoin) hides() bool { return false }
+
+func (j *IntervalJoin) part() (grouped, *groupDisk) {
+	return j.partOf(&newIntervalJoin(j.plan).timedTable)
+}
+
+// wakeAt implements timedGroups: when a row is to be padded that had no partner so far.
+func (j *IntervalJoin) wakeAt(slot int32) int64 {
+	at := int64(never)
+	for i := range j.side {
+		s := &j.side[i]
+		if !j.plan.outer(i) {
+			continue
+		}
+		for row := s.head[slot]; row >= 0; row = s.next[row] {
+			if !s.gone[row] && !s.matched[row] {
+				at = min(at, j.end(i, s.time[row]))
+			}
+		}
+	}
+	return at
+}
+
+// endAt implements timedGroups: when the last row goes.
+func (j *IntervalJoin) endAt(slot int32) int64 {
+	at := int64(math.MinInt64)
+	for i := range j.side {
+		s := &j.side[i]
+		for row := s.head[slot]; row >= 0; row = s.next[row] {
+			if !s.gone[row] {
+				at = max(at, j.end(i, s.time[row]))
+			}
+		}
+	}
+	return at
+}
+
 // Fold implements Keyed.
 func (j *IntervalJoin) Fold(ctx *expr.Context, in *KeyedRows, out *Results) error {
+	if err := j.fetch(in); err != nil {
+		return err
+	}
 	first := j.add(in.Input, in.Batch, in.Sel, out.Dead)
 	m := &matching{joinTable: &joinTable{joinPlan: j.plan}, ctx: ctx, res: out}
 	m.side = [2]rowStore{j.side[0].rowStore, j.side[1].rowStore}
 	return j.probe(m, in.Input, first)
-}
-
-// add keeps rows, and gives the number of the first.
-func (j *IntervalJoin) add(side int, b *batch.Batch, sel batch.Sel, dead func(*batch.Batch, *batch.ValueError)) int {
-	p, s := j.plan, &j.side[side]
-	times := p.take(side, b, sel, dead)
-	j.keys.Find(p.cols, p.hashes, p.good, p.slots)
-	for i := range j.side {
-		for len(j.side[i].head) < j.keys.Len() {
-			j.side[i].head = append(j.side[i].head, -1)
-		}
-	}
-	first := s.add(b, p.keep)
-	for i, row := range p.keep {
-		slot, at, time := p.slots[row], int32(first+i), wallOf(times, int(row))
-		s.note(at, slot, time, j.end(side, time))
-		if slot < 0 {
-			s.next = append(s.next, -1)
-			continue
-		}
-		s.next = append(s.next, s.head[slot])
-		s.head[slot] = at
-	}
-	return first
 }
 
 // probe pairs the rows of a side from first on with the other side's.
@@ -123,24 +144,35 @@ func (j *IntervalJoin) flush(m *matching) error {
 
 // Advance implements Keyed.
 func (j *IntervalJoin) Advance(_ *expr.Context, time int64, out *Results) error {
-	for side := range j.side {
-		s := &j.side[side]
-		j.sel = j.sel[:0]
-		for len(s.ends) > 0 && s.ends[0].end <= time {
-			row := s.ends.pop().key
-			s.forget(row)
-			if j.plan.outer(side) && !s.matched[row] {
-				j.sel = append(j.sel, row)
+	err := j.advance(time, func() error {
+		for side := range j.side {
+			if err := j.leaveBehind(side, time, out); err != nil {
+				return err
 			}
 		}
-		if err := j.pad(side, out); err != nil {
-			return err
+		return nil
+	})
+	if err == nil {
+		j.disk.passed(time)
+	}
+	return err
+}
+
+// leaveBehind lets rows of a side go to whose end the watermark has come.
+func (j *IntervalJoin) leaveBehind(side int, time int64, out *Results) error {
+	s := &j.side[side]
+	j.sel = j.sel[:0]
+	for len(s.ends) > 0 && s.ends[0].end <= time {
+		row := s.ends.pop().key
+		if s.gone[row] {
+			continue
+		}
+		s.forget(row)
+		if j.plan.outer(side) && !s.matched[row] {
+			j.sel = append(j.sel, row)
 		}
 	}
-	if gone, all := j.side[0].goneRows+j.side[1].goneRows, j.side[0].rows.Len+j.side[1].rows.Len; gone > 1024 && 2*gone > all || gone == all {
-		j.compact()
-	}
-	return nil
+	return j.pad(side, out)
 }
 
 // pad gives the rows of j.sel, of one side, with NULLs.
@@ -148,17 +180,6 @@ func (j *IntervalJoin) pad(side int, out *Results) error {
 	m := &matching{joinTable: &joinTable{joinPlan: j.plan}, res: out}
 	m.side = [2]rowStore{j.side[0].rowStore, j.side[1].rowStore}
 	return m.emitPadded(side, j.sel)
-}
-
-// compact forgets the rows that are gone, and keys without rows.
-func (j *IntervalJoin) compact() {
-	old := j.side
-	j.reset()
-	for i := range old {
-		b, matched := old[i].live()
-		first := j.add(i, b, all(b.Len), func(*batch.Batch, *batch.ValueError) {})
-		copy(j.side[i].matched[first:], matched)
-	}
 }
 
 // Save implements Keyed.
@@ -172,12 +193,28 @@ func (j *IntervalJoin) Save() []byte {
 	return dst
 }
 
+// SaveTo implements Spilling.
+func (j *IntervalJoin) SaveTo(p *state.Payload) error {
+	if !j.spills() {
+		p.Append(j.Save())
+		return nil
+	}
+	return j.saveTo(p)
+}
+
 // Load implements Keyed.
 func (j *IntervalJoin) Load(payload []byte, groups state.Range) error {
-	return loadSides(payload, j.plan, groups, func(side int, b *batch.Batch, sel []int32, matched []bool) {
+	if parts, err := j.loadParts(state.NewReader(payload), groups); parts {
+		return err
+	}
+	err := loadSides(payload, j.plan, groups, func(side int, b *batch.Batch, sel []int32, matched []bool) {
 		first := j.add(side, b, sel, func(*batch.Batch, *batch.ValueError) {})
 		copy(j.side[side].matched[first:], matched)
 	})
+	if err != nil {
+		return err
+	}
+	return j.spillOver()
 }
 
 // Kind implements Keyed.
@@ -191,14 +228,7 @@ func (j *IntervalJoin) Fingerprint() uint64 {
 }
 
 // Bytes implements Keyed.
-func (j *IntervalJoin) Bytes() int64 {
-	n := j.keys.Bytes()
-	for i := range j.side {
-		s := &j.side[i]
-		n += s.timedRows.bytes() + 4*int64(cap(s.head)+cap(s.next))
-	}
-	return n
-}
+func (j *IntervalJoin) Bytes() int64 { return j.bytes() }
 
 // appendMatched writes for each row of a side whether it had a match.
 func appendMatched(dst []byte, matched []bool) []byte {

@@ -23,6 +23,7 @@ type keyedCase struct {
 	retracts bool // rows may be taken back; those of one key are equal then
 	aging    bool
 	timed    bool // the second column is a row time
+	sides    bool // there are two inputs
 }
 
 // numbered is a schema with a number behind.
@@ -61,7 +62,13 @@ func keyedCases(t *testing.T) []keyedCase {
 			return k
 		}})
 	}
-	return cases
+	for _, ttl := range []int64{0, 200} {
+		for i, op := range []graph.SetOperation{{Kind: graph.Intersect}, {Kind: graph.Except, All: true}} {
+			op.Changes, op.TTL = true, ttl
+			cases = append(cases, keyedCase{name: fmt.Sprintf("set %d, ttl %d", i, ttl), retracts: true, sides: true, aging: ttl > 0, fresh: func() Keyed { return NewSetChanges(&op, pairSchema) }})
+		}
+	}
+	return append(cases, overCases(t)...)
 }
 
 // keyedRun feeds rows by chance.
@@ -82,7 +89,11 @@ func (r *keyedRun) batch(rows int) *KeyedRows {
 		}
 		return timed(out...)
 	}
-	return changesOf(drawChanges(r.rng, rows, r.keys, 10, r.retracts, &r.there))
+	in := changesOf(drawChanges(r.rng, rows, r.keys, 10, r.retracts, &r.there))
+	if r.sides {
+		in.Input = r.rng.IntN(2)
+	}
+	return in
 }
 
 // step is a batch, and for row times the watermark behind it.
@@ -148,6 +159,12 @@ func diskOf(k Spilling) *groupDisk {
 	case *TopN:
 		return &k.disk
 	case *Normalize:
+		return &k.disk
+	case *Over:
+		return &k.disk
+	case *SetChanges:
+		return &k.disk
+	case *OverChanges:
 		return &k.disk
 	}
 	return &k.(*FirstRow).disk

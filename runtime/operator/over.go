@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/runtime/expr/fn"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/state"
+	"github.com/millrace/millrace/runtime/state/spill"
 	"github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/runtime/watermark"
 )
@@ -28,11 +29,14 @@ type Over struct {
 	keys    *state.Keys
 	byKey   []overKey
 	rows    *keptRows
-	slot    []int32 // by row: of its key
-	gone    int
+	slot    []int32 // by row: of its key; noRow: it was dropped
+	// next and prev chain the rows of a key that wait.
+	next, prev []int32
+	gone       int
 	// waiting are the rows that wait, the earliest first: a watermark looks at those
 	// that come now, and at no other.
 	waiting endHeap
+	dead    int // entries of waiting whose row was dropped
 	order   *rowOrder
 	fired   int64
 	done    bool
@@ -47,11 +51,19 @@ type Over struct {
 	// forgotten.
 	ages ages
 	lost int
+	// disk has keys by row time; end is for rows that wait for the end of the input, which
+	// are in runs; carried: others were given before.
+	disk    groupDisk
+	end     spillPlace
+	runs    []*spill.Run
+	carried bool
 }
 
-// overKey is the rows of a key: those given, in order, and how many wait.
+// overKey is the rows of a key: those given, in order, the last one that came of those that
+// wait, and their number.
 type overKey struct {
 	given   []int32
+	wait    int32
 	waiting int
 }
 
@@ -60,23 +72,12 @@ func NewOver(op *graph.Over, in, out *batch.Schema) (*Over, error) {
 	if len(out.Fields) != len(in.Fields)+len(op.Calls) {
 		return nil, fmt.Errorf("over of %d columns for %d and %d calls", len(out.Fields), len(in.Fields), len(op.Calls))
 	}
-	o := &Over{op: op, in: in, out: out, types: typesAt(in, op.Keys), order: newRowOrder(op.Order), fired: batch.NoWatermark, ages: newAges(op.TTL),
-		running: make([]fn.Accumulator, len(op.Calls)), scratch: make([]fn.Accumulator, len(op.Calls))}
+	o := &Over{op: op, in: in, out: out, types: typesAt(in, op.Keys), order: newRowOrder(op.Order), fired: batch.NoWatermark}
 	if op.Time >= 0 {
 		o.units = in.Fields[op.Time].Type.UnitsPerSecond() / 1000
 	}
-	for i := range op.Calls {
-		c := &op.Calls[i]
-		switch {
-		case c.Func != graph.OverAggregate:
-		case runs(c.Frame):
-			o.running[i] = c.Bound.New()
-		default:
-			o.scratch[i] = c.Bound.New()
-			o.scratch[i].Resize(1)
-		}
-	}
-	o.keys, o.rows = state.NewKeys(o.types), newKeptRows(in, o.order)
+	o.reset()
+	o.disk = newGroupDisk(o, o.types)
 	return o, nil
 }
 
@@ -88,8 +89,12 @@ func runs(f graph.Frame) bool {
 
 func (o *Over) find(cols []*batch.Vec, hashes []uint64, sel batch.Sel, slots []int32) {
 	o.keys.Find(cols, hashes, sel, slots)
+	o.resize()
+}
+
+func (o *Over) resize() {
 	for len(o.byKey) < o.keys.Len() {
-		o.byKey = append(o.byKey, overKey{})
+		o.byKey = append(o.byKey, overKey{wait: noRow})
 	}
 }
 
@@ -106,32 +111,86 @@ func (o *Over) Fold(_ *expr.Context, in *KeyedRows, out *Results) error {
 	o.good = wholeRows(in, out, o.good)
 	o.order.start(in)
 	o.cols = colsAt(in.Batch, o.op.Keys, o.cols)
+	if err := o.disk.fetchGroups(o.cols, in.Hashes, o.good); err != nil {
+		return err
+	}
 	o.slots = slices.Grow(o.slots[:0], in.Batch.Len)[:in.Batch.Len]
 	o.find(o.cols, in.Hashes, o.good, o.slots)
 	for _, row := range o.good {
 		o.ages.touch(o.slots[row])
-		o.slot = append(o.slot, o.slots[row])
-		if err := o.wait(o.rows.add(in.Batch, row, in.Hashes[row], o.order.of(in, int(row)))); err != nil {
-			return err
+		kept := o.rows.add(in.Batch, row, in.Hashes[row], o.order.of(in, int(row)))
+		if t := o.time(kept); o.op.Time >= 0 && watermark.Late(o.fired, t+1, 0) {
+			return &FiredError{t + 1, o.fired}
 		}
+		o.wait(kept, o.slots[row])
 	}
 	return nil
 }
 
-func (o *Over) wait(row int32) error {
-	t := o.time(row)
-	if o.op.Time >= 0 && watermark.Late(o.fired, t+1, 0) {
-		return &FiredError{t + 1, o.fired}
+// note notes the key of a row that was added behind the others.
+func (o *Over) note(slot int32) {
+	o.slot, o.next, o.prev = append(o.slot, slot), append(o.next, noRow), append(o.prev, noRow)
+}
+
+// wait notes a row, added behind the others, that waits.
+func (o *Over) wait(row, slot int32) {
+	o.note(slot)
+	o.waiting.push(sessionEnd{o.time(row), row})
+	o.chain(row)
+}
+
+// chain puts a row among those of its key that wait, unchain takes it out.
+func (o *Over) chain(row int32) {
+	k := &o.byKey[o.slot[row]]
+	if o.next[row], o.prev[row] = k.wait, noRow; k.wait != noRow {
+		o.prev[k.wait] = row
 	}
-	o.waiting.push(sessionEnd{t, row})
-	o.byKey[o.slot[row]].waiting++
-	return nil
+	k.wait = row
+	k.waiting++
+}
+
+func (o *Over) unchain(row int32) {
+	k := &o.byKey[o.slot[row]]
+	next, prev := o.next[row], o.prev[row]
+	if next != noRow {
+		o.prev[next] = prev
+	}
+	if prev != noRow {
+		o.next[prev] = next
+	} else {
+		k.wait = next
+	}
+	k.waiting--
 }
 
 // Advance implements Keyed.
 func (o *Over) Advance(_ *expr.Context, time int64, out *Results) error {
-	w := o.ready(time)
+	if time == batch.MaxWatermark && len(o.runs) > 0 {
+		o.fired = time
+		return o.closeRuns(out)
+	}
+	for more := true; more; {
+		var err error
+		if more, err = o.disk.wake(time); err != nil {
+			return err
+		}
+		if err = o.give(time, out); err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		if err = o.disk.evictOver(); err != nil {
+			return err
+		}
+	}
 	o.fired = max(o.fired, time)
+	return nil
+}
+
+// give gives the rows in memory to which the watermark has come.
+func (o *Over) give(time int64, out *Results) error {
+	w := o.ready(time)
 	if len(w.parts) == 0 {
 		return nil
 	}
@@ -201,7 +260,10 @@ func (o *Over) ready(time int64) *overWork {
 			w.ready = append(w.ready, int32(i))
 		}
 		k.given = append(k.given, now[from:to]...)
-		k.waiting -= to - from
+		for _, row := range now[from:to] {
+			o.unchain(row)
+		}
+		o.ages.touch(slot)
 		w.parts = append(w.parts, p)
 		from = to
 	}
@@ -222,6 +284,11 @@ func (o *Over) come(time int64) (now []int32) {
 		for len(o.waiting) > 0 && watermark.Late(time, o.waiting[0].end+1, 0) {
 			now = append(now, o.waiting.pop().key)
 		}
+	}
+	if o.dead > 0 {
+		n := len(now)
+		now = slices.DeleteFunc(now, func(row int32) bool { return o.slot[row] == noRow })
+		o.dead -= n - len(now)
 	}
 	return now
 }
@@ -283,20 +350,30 @@ func (o *Over) retain(w *overWork, time int64) {
 func (o *Over) compact() {
 	given, waiting := o.kept()
 	sel := append(given, waiting...)
-	to := make([]int32, o.rows.batch.Len)
+	to := slices.Repeat([]int32{noRow}, o.rows.batch.Len)
 	slot := make([]int32, len(sel))
 	for i, row := range sel {
 		to[row], slot[i] = int32(i), o.slot[row]
 	}
 	for i := range o.byKey {
-		for at, row := range o.byKey[i].given {
-			o.byKey[i].given[at] = to[row]
+		k := &o.byKey[i]
+		for at, row := range k.given {
+			k.given[at] = to[row]
+		}
+		k.wait, k.waiting = noRow, 0
+	}
+	if o.dead > 0 {
+		o.waiting.renumber(to) // which has no room for those that went
+	} else {
+		for i, e := range o.waiting {
+			o.waiting[i].key = to[e.key]
 		}
 	}
-	for i, e := range o.waiting {
-		o.waiting[i].key = to[e.key]
+	o.rows, o.slot, o.gone, o.dead = o.rows.take(sel), slot, 0, 0
+	o.next, o.prev = slices.Repeat([]int32{noRow}, len(sel)), slices.Repeat([]int32{noRow}, len(sel))
+	for row := len(given); row < len(sel); row++ {
+		o.chain(int32(row))
 	}
-	o.rows, o.slot, o.gone = o.rows.take(sel), slot, 0
 }
 
 // kept are the rows of the keys in turn: those given, and those that wait, in the order
@@ -307,7 +384,9 @@ func (o *Over) kept() (given, waiting batch.Sel) {
 		given = append(given, o.byKey[i].given...)
 	}
 	for _, e := range o.waiting {
-		waiting = append(waiting, e.key)
+		if o.slot[e.key] != noRow {
+			waiting = append(waiting, e.key)
+		}
 	}
 	slices.SortFunc(waiting, func(a, b int32) int { return cmp.Or(cmp.Compare(o.slot[a], o.slot[b]), cmp.Compare(a, b)) })
 	return given, waiting

@@ -6,27 +6,26 @@ import "slices"
 // been read, and are owed an answer.
 func (o *Over) Age(now int64) int {
 	o.ages.now = now
+	n := o.disk.expired + o.expire()
+	o.disk.expired = 0
+	if o.lost > 1024 && o.lost > o.keys.Len()/2 {
+		o.tidy()
+		o.compact()
+	}
+	return n
+}
+
+// expire implements grouped.
+func (o *Over) expire() int {
 	n := 0
 	for slot := o.ages.expired(); slot >= 0; slot = o.ages.expired() {
-		k := &o.byKey[slot]
-		if k.waiting > 0 {
+		if o.byKey[slot].waiting > 0 {
 			o.ages.touch(slot)
 			continue
 		}
-		o.gone += len(k.given)
-		k.given = nil
-		for _, a := range o.running {
-			if a != nil {
-				a.Resize(o.keys.Len())
-				a.Clear(int(slot))
-			}
-		}
-		o.keys.Delete(slot)
+		o.disk.forget(o.keys, slot)
+		o.dropGroup(slot)
 		n++
-	}
-	if o.lost += n; o.lost > 1024 && o.lost > o.keys.Len()/2 {
-		o.tidy()
-		o.compact()
 	}
 	return n
 }
@@ -37,12 +36,12 @@ func (o *Over) tidy() {
 		return
 	}
 	var live []int32
+	var byKey []overKey
 	to := slices.Repeat([]int32{-1}, o.keys.Len())
 	for slot := range int32(len(to)) {
 		if !o.keys.Deleted(slot) {
 			to[slot] = int32(len(live))
-			o.byKey[len(live)] = o.byKey[slot]
-			live = append(live, slot)
+			live, byKey = append(live, slot), append(byKey, o.byKey[slot])
 		}
 	}
 	for i, a := range o.running {
@@ -55,7 +54,8 @@ func (o *Over) tidy() {
 		fresh.Merge(a, to)
 		o.running[i] = fresh
 	}
-	o.keys, o.byKey, o.lost = o.keys.Take(live), o.byKey[:len(live)], 0
+	o.keys, o.byKey, o.lost = o.keys.Take(live), byKey, 0
+	o.disk.renumber(to)
 	for i, slot := range o.slot {
 		if slot >= 0 { // its key is not forgotten already
 			o.slot[i] = to[slot]

@@ -55,12 +55,14 @@ func NewOverChanges(op *graph.Over, in, out *batch.Schema) (*OverChanges, error)
 		return nil, fmt.Errorf("over of %d columns for %d and %d calls", len(out.Fields), len(in.Fields), len(op.Calls))
 	}
 	o := &OverChanges{orderedKeys: newOrderedKeys(in, op.Keys, op.Order), op: op, out: out, allValues: true, ages: newAges(op.TTL)}
+	o.disk = newGroupDisk(o, o.types)
+	o.newRunning()
 	for i := range op.Calls {
 		c := &op.Calls[i]
 		if c.Func != graph.OverAggregate || !runs(c.Frame) {
 			return nil, fmt.Errorf("over of changes: %s goes by more than the rows up to the current one", c.Text)
 		}
-		o.running, o.scratch = append(o.running, c.Bound.New()), append(o.scratch, c.Bound.New())
+		o.scratch = append(o.scratch, c.Bound.New())
 		o.scratch[i].Resize(1)
 		o.values, o.allValues = o.values || !c.Frame.Rows, o.allValues && !c.Frame.Rows
 	}
@@ -73,9 +75,7 @@ func (o *OverChanges) Fold(_ *expr.Context, in *KeyedRows, out *Results) error {
 	if err := o.take(in, out); err != nil {
 		return err
 	}
-	for len(o.full) < o.keys.Len() {
-		o.full = append(o.full, true) // it has no rows
-	}
+	o.resizeFull()
 	for _, a := range o.running {
 		a.Resize(o.keys.Len())
 	}
@@ -108,6 +108,12 @@ func (o *OverChanges) Fold(_ *expr.Context, in *KeyedRows, out *Results) error {
 	}
 	o.compact()
 	return nil
+}
+
+func (o *OverChanges) resizeFull() {
+	for len(o.full) < o.keys.Len() {
+		o.full = append(o.full, true) // it has no rows
+	}
 }
 
 // change takes in the rows of one key, in order, and gives what is different then.
@@ -223,20 +229,19 @@ func (o *OverChanges) give(from *overRows, i int, kind batch.Kind) {
 // Age implements Aging: a key is forgotten with all its rows.
 func (o *OverChanges) Age(now int64) int {
 	o.ages.now = now
+	n := o.disk.expired + o.expire()
+	o.disk.expired = 0
+	o.compact()
+	return n
+}
+
+// expire implements grouped.
+func (o *OverChanges) expire() int {
 	n := 0
 	for slot := o.ages.expired(); slot >= 0; slot = o.ages.expired() {
-		for list := &o.lists[slot]; list.n > 0; {
-			block, at := list.last()
-			o.drop(slot, block, at)
-		}
-		for _, a := range o.running {
-			a.Resize(o.keys.Len())
-			a.Clear(int(slot))
-		}
-		o.full[slot] = true
+		o.dropGroup(slot)
 		n++
 	}
-	o.compact()
 	return n
 }
 
@@ -276,7 +281,8 @@ func (o *OverChanges) Save() []byte {
 	return o.ages.save(dst, o.slot)
 }
 
-// Load implements Keyed. What runs is folded when a row comes.
+// Load implements Keyed. What runs is folded when a row comes. Behind the ages may be parts
+// of SaveTo.
 func (o *OverChanges) Load(payload []byte, groups state.Range) error {
 	r := state.NewReader(payload)
 	n, saved, added, err := o.load(r, groups)
@@ -284,12 +290,10 @@ func (o *OverChanges) Load(payload []byte, groups state.Range) error {
 		return err
 	}
 	at := o.ages.read(r, n)
-	if r.Err() != nil || r.Rest() > 0 {
+	if r.Err() != nil {
 		return state.ErrCorrupt
 	}
-	for len(o.full) < o.keys.Len() {
-		o.full = append(o.full, true)
-	}
+	o.resizeFull()
 	var ids []int32
 	var times []int64
 	seen := make([]bool, o.keys.Len())
@@ -302,7 +306,7 @@ func (o *OverChanges) Load(payload []byte, groups state.Range) error {
 		}
 	}
 	o.ages.restore(ids, times)
-	return nil
+	return o.disk.loadParts(r, groups, readFollow(r))
 }
 
 // Kind implements Keyed.

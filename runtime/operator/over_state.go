@@ -1,7 +1,7 @@
 package operator
 
 import (
-	"encoding/binary"
+	"bytes"
 	"fmt"
 	"slices"
 
@@ -15,13 +15,7 @@ import (
 // live the ages of the keys.
 func (o *Over) Save() []byte {
 	o.tidy()
-	dst := appendTexts(nil, o.texts())
-	dst = binary.AppendVarint(dst, o.fired)
-	if o.done {
-		dst = append(dst, 1)
-	} else {
-		dst = append(dst, 0)
-	}
+	dst := o.saveHead(0)
 	dst = state.AppendHashes(dst, o.keys.Hashes())
 	cols := o.keys.Columns()
 	for i := range cols {
@@ -56,21 +50,34 @@ func (o *Over) texts() (out []string) {
 	return out
 }
 
-// Load implements Keyed.
+// Load implements Keyed: what Save or SaveTo has given.
 func (o *Over) Load(payload []byte, groups state.Range) error {
 	r := state.NewReader(payload)
 	own := o.texts()
 	if saved := readTexts(r, own); len(saved) != len(own) || slices.Contains(saved, -1) {
 		return state.ErrCorrupt
 	}
-	fired := r.Varint()
-	o.done = r.Byte() == 1
-	hashes := r.Hashes()
-	cols := make([]*batch.Vec, len(o.types))
-	for i := range cols {
-		if cols[i] = r.Vec(o.types[i]); cols[i].Len != len(hashes) {
-			return state.ErrCorrupt
-		}
+	fired, flags := r.Varint(), r.Byte()
+	if flags >= 2*overMore {
+		return state.ErrCorrupt
+	}
+	o.done = o.done || flags&overDone != 0
+	load := o.loadWhole
+	if flags&(overWaiting|overGroups) != 0 {
+		load = o.loadParts
+	}
+	if err := load(r, groups, flags); err != nil {
+		return err
+	}
+	o.fired = max(o.fired, fired)
+	return nil
+}
+
+// loadWhole reads what Save has given behind the head.
+func (o *Over) loadWhole(r *state.Reader, groups state.Range, _ byte) error {
+	cols, hashes, err := readKeys(r, o.types)
+	if err != nil {
+		return err
 	}
 	sel := batch.Sel{}
 	for i, h := range hashes {
@@ -78,41 +85,28 @@ func (o *Over) Load(payload []byte, groups state.Range) error {
 			sel = append(sel, int32(i))
 		}
 	}
-	if err := r.Err(); err != nil {
-		return err
-	}
 	slots := slices.Repeat([]int32{-1}, len(hashes))
 	o.find(cols, hashes, sel, slots)
-	saved := slices.Clone(slots)
-	for _, a := range o.running {
+	for i, a := range o.running {
 		if a == nil {
 			continue
 		}
 		a.Resize(o.keys.Len())
+		empty := emptyState(&o.op.Calls[i])
 		for _, slot := range slots {
 			b := r.Bytes()
 			if slot < 0 || r.Err() != nil {
 				continue
 			}
+			o.carried = o.carried || o.op.Time < 0 && !bytes.Equal(b, empty)
 			if err := a.MergeState(int(slot), b); err != nil {
 				return err
 			}
 		}
 	}
 	for _, given := range []bool{true, false} {
-		var added batch.Sel
-		if _, err := o.rows.load(r, groups, func(_ int, row int32) { added = append(added, row) }); err != nil {
+		if err := o.loadRows(r, groups.Has, given); err != nil {
 			return err
-		}
-		slots = slices.Grow(slots[:0], o.rows.batch.Len)[:o.rows.batch.Len]
-		o.find(o.rows.columns(o.op.Keys, nil), o.rows.hashes, added, slots)
-		for _, row := range added {
-			o.slot = append(o.slot, slots[row])
-			if k := &o.byKey[slots[row]]; given {
-				k.given = append(k.given, row)
-			} else if err := o.wait(row); err != nil {
-				return err
-			}
 		}
 	}
 	at := slices.Repeat([]int64{o.ages.now}, len(hashes))
@@ -125,11 +119,10 @@ func (o *Over) Load(payload []byte, groups state.Range) error {
 	var ids []int32
 	var times []int64
 	for _, i := range sel {
-		ids, times = append(ids, saved[i]), append(times, at[i])
+		ids, times = append(ids, slots[i]), append(times, at[i])
 	}
 	o.ages.restore(ids, times)
-	o.fired = max(o.fired, fired)
-	return nil
+	return o.spillOver()
 }
 
 // Kind implements Keyed.
@@ -151,7 +144,10 @@ func (o *Over) Fingerprint() uint64 {
 
 // Bytes implements Keyed.
 func (o *Over) Bytes() int64 {
-	n := o.keys.Bytes() + o.rows.bytes() + o.ages.bytes() + int64(32*cap(o.byKey)+16*cap(o.waiting)+4*cap(o.slot)+4*o.rows.batch.Len)
+	n := o.keys.Bytes() + o.rows.bytes() + o.ages.bytes() + o.disk.bytes() + int64(40*cap(o.byKey)+16*cap(o.waiting)+12*cap(o.slot)+4*o.rows.batch.Len)
+	for _, r := range o.runs {
+		n += r.Memory()
+	}
 	for _, a := range o.running {
 		if a != nil {
 			n += a.Bytes()

@@ -23,6 +23,7 @@ type SetChanges struct {
 	counts [2][]int64 // by key slot
 	ages   ages
 	gone   int // slots whose row is forgotten
+	disk   groupDisk
 
 	good, come, back batch.Sel
 	cols             []*batch.Vec
@@ -37,7 +38,7 @@ type SetChanges struct {
 // NewSetChanges makes a subtask, with no state.
 func NewSetChanges(op *graph.SetOperation, schema *batch.Schema) *SetChanges {
 	s := &SetChanges{op: op, schema: schema, types: typesAt(schema, columnsOf(schema)), ages: newAges(op.TTL)}
-	s.keys = state.NewKeys(s.types)
+	s.keys, s.disk = state.NewKeys(s.types), newGroupDisk(s, s.types)
 	return s
 }
 
@@ -46,6 +47,9 @@ func (s *SetChanges) Fold(_ *expr.Context, in *KeyedRows, out *Results) error {
 	s.good = wholeRows(in, out, s.good)
 	s.come, s.back = splitKinds(in.Batch, s.good, s.come[:0], s.back[:0])
 	s.cols = colsAt(in.Batch, columnsOf(s.schema), s.cols)
+	if err := s.disk.fetchGroups(s.cols, in.Hashes, s.good); err != nil {
+		return err
+	}
 	s.slots = slices.Grow(s.slots[:0], in.Batch.Len)[:in.Batch.Len]
 	s.keys.Find(s.cols, in.Hashes, s.come, s.slots)
 	s.resize()
@@ -122,7 +126,14 @@ func (s *SetChanges) emit(out *Results) error {
 	return nil
 }
 
+// forget leaves a row without copies, or out of time, behind.
 func (s *SetChanges) forget(slot int32) {
+	s.disk.forget(s.keys, slot)
+	s.dropGroup(slot)
+}
+
+// dropGroup implements grouped.
+func (s *SetChanges) dropGroup(slot int32) {
 	s.keys.Delete(slot)
 	s.counts[0][slot], s.counts[1][slot] = 0, 0
 	s.ages.drop(slot)
@@ -132,12 +143,19 @@ func (s *SetChanges) forget(slot int32) {
 // Age implements Aging.
 func (s *SetChanges) Age(now int64) int {
 	s.ages.now = now
+	n := s.disk.expired + s.expire()
+	s.disk.expired = 0
+	s.compact()
+	return n
+}
+
+// expire implements grouped.
+func (s *SetChanges) expire() int {
 	n := 0
 	for slot := s.ages.expired(); slot >= 0; slot = s.ages.expired() {
 		s.forget(slot)
 		n++
 	}
-	s.compact()
 	return n
 }
 
@@ -165,8 +183,9 @@ func (s *SetChanges) tidy() {
 		live = append(live, slot)
 	}
 	s.keys, s.gone = s.keys.Take(live), 0
+	s.disk.renumber(to)
 	for i := range s.counts {
-		s.counts[i] = s.counts[i][:len(live)]
+		s.counts[i] = slices.Clone(s.counts[i][:len(live)])
 	}
 	s.ages.renumber(to)
 }
@@ -189,7 +208,7 @@ func (s *SetChanges) Save() []byte {
 	return s.ages.save(dst, slotsOf(0, s.keys.Len(), nil))
 }
 
-// Load implements Keyed.
+// Load implements Keyed. Behind the ages may be parts of SaveTo.
 func (s *SetChanges) Load(payload []byte, groups state.Range) error {
 	r := state.NewReader(payload)
 	hashes := r.Hashes()
@@ -223,7 +242,7 @@ func (s *SetChanges) Load(payload []byte, groups state.Range) error {
 		}
 	}
 	at := s.ages.read(r, len(hashes))
-	if r.Err() != nil || r.Rest() > 0 {
+	if r.Err() != nil {
 		return state.ErrCorrupt
 	}
 	ids, times := make([]int32, len(sel)), make([]int64, len(sel))
@@ -231,7 +250,7 @@ func (s *SetChanges) Load(payload []byte, groups state.Range) error {
 		ids[i], times[i] = slots[row], at[row]
 	}
 	s.ages.restore(ids, times)
-	return nil
+	return s.disk.loadParts(r, groups, readFollow(r))
 }
 
 // Kind implements Keyed.
@@ -242,5 +261,5 @@ func (s *SetChanges) Fingerprint() uint64 { return state.Fingerprint(s.types) }
 
 // Bytes implements Keyed.
 func (s *SetChanges) Bytes() int64 {
-	return s.keys.Bytes() + 8*int64(cap(s.counts[0])+cap(s.counts[1])) + s.ages.bytes()
+	return s.keys.Bytes() + 8*int64(cap(s.counts[0])+cap(s.counts[1])) + s.ages.bytes() + s.disk.bytes()
 }

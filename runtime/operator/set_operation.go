@@ -1,13 +1,13 @@
 package operator
 
 import (
-	"encoding/binary"
 	"slices"
 
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/state"
+	"github.com/millrace/millrace/runtime/state/spill"
 	"github.com/millrace/millrace/runtime/types"
 )
 
@@ -24,6 +24,8 @@ type SetOperation struct {
 	slots  []int32
 	good   batch.Sel
 	result batch.Batch
+	disk   spillPlace
+	runs   []*spill.Run
 }
 
 // NewSetOperation makes a subtask.
@@ -45,26 +47,19 @@ func (s *SetOperation) Fold(_ *expr.Context, in *KeyedRows, out *Results) error 
 		}
 		s.good = append(s.good, row)
 	}
-	s.count(in.Input, in.Batch, in.Hashes, s.good, nil)
+	s.cols = colsAt(in.Batch, columnsOf(s.schema), s.cols)
+	s.slots = slices.Grow(s.slots[:0], in.Batch.Len)[:in.Batch.Len]
+	s.keys.Find(s.cols, in.Hashes, s.good, s.slots)
+	s.resize()
+	for _, row := range s.good {
+		s.counts[in.Input][s.slots[row]]++
+	}
 	return nil
 }
 
-// count adds rows, copies of each where given.
-func (s *SetOperation) count(side int, b *batch.Batch, hashes []uint64, sel batch.Sel, copies []int64) {
-	s.cols = colsAt(b, columnsOf(s.schema), s.cols)
-	s.slots = slices.Grow(s.slots[:0], b.Len)[:b.Len]
-	s.keys.Find(s.cols, hashes, sel, s.slots)
+func (s *SetOperation) resize() {
 	for i := range s.counts {
-		for len(s.counts[i]) < s.keys.Len() {
-			s.counts[i] = append(s.counts[i], 0)
-		}
-	}
-	for _, row := range sel {
-		if copies == nil {
-			s.counts[side][s.slots[row]]++
-		} else {
-			s.counts[side][s.slots[row]] += copies[row]
-		}
+		s.counts[i] = append(s.counts[i], make([]int64, s.keys.Len()-len(s.counts[i]))...)
 	}
 }
 
@@ -94,6 +89,14 @@ func (s *SetOperation) Advance(_ *expr.Context, time int64, out *Results) error 
 		return nil
 	}
 	s.done = true
+	if len(s.runs) > 0 {
+		return s.closeRuns(out)
+	}
+	return s.give(out)
+}
+
+// give gives the rows in memory, and forgets them.
+func (s *SetOperation) give(out *Results) error {
 	var sel batch.Sel
 	for slot := range s.keys.Len() {
 		for range s.copies(slot) {
@@ -124,57 +127,34 @@ func (s *SetOperation) emit(sel batch.Sel, out *Results) error {
 	return out.Emit(&s.result)
 }
 
-// Save implements Keyed.
+// Save implements Keyed: rows, and how often each side has them.
 func (s *SetOperation) Save() []byte {
-	dst := []byte{0}
+	return s.saveSlots(s.head(), slotsOf(0, s.keys.Len(), []int32{}))
+}
+
+// head begins a saved state: 1: the rows are given.
+func (s *SetOperation) head() []byte {
 	if s.done {
-		dst[0] = 1
+		return []byte{1}
 	}
-	dst = state.AppendHashes(dst, s.keys.Hashes())
-	for i := range s.keys.Columns() {
-		dst = state.AppendVec(dst, &s.keys.Columns()[i])
-	}
-	for _, side := range s.counts {
-		for _, n := range side {
-			dst = binary.AppendUvarint(dst, uint64(n))
-		}
-	}
-	return dst
+	return []byte{0}
 }
 
 // Load implements Keyed.
 func (s *SetOperation) Load(payload []byte, groups state.Range) error {
 	r := state.NewReader(payload)
 	s.done = r.Byte() == 1 || s.done
-	hashes := r.Hashes()
-	b := &batch.Batch{Schema: s.schema, Cols: make([]batch.Vec, len(s.types)), Len: len(hashes)}
-	for i, t := range s.types {
-		v := r.Vec(t)
-		if v.Len != len(hashes) {
-			return state.ErrCorrupt
+	for r.Rest() > 0 {
+		if err := s.loadSlots(r, groups.Has); err != nil {
+			return err
 		}
-		b.Cols[i] = *v
-	}
-	sel := batch.Sel{}
-	for i, h := range hashes {
-		if groups.Has(h) {
-			sel = append(sel, int32(i))
+		if s.disk.over(s.Bytes()) {
+			if err := s.Spill(); err != nil {
+				return err
+			}
 		}
 	}
-	for side := range 2 {
-		copies := make([]int64, len(hashes))
-		for i := range copies {
-			copies[i] = int64(r.Uvarint())
-		}
-		if r.Err() != nil {
-			return r.Err()
-		}
-		s.count(side, b, hashes, sel, copies)
-	}
-	if r.Rest() > 0 {
-		return state.ErrCorrupt
-	}
-	return nil
+	return r.Err()
 }
 
 // Kind implements Keyed.
@@ -185,5 +165,13 @@ func (s *SetOperation) Fingerprint() uint64 { return state.Fingerprint(s.types) 
 
 // Bytes implements Keyed.
 func (s *SetOperation) Bytes() int64 {
+	n := s.inMemory()
+	for _, r := range s.runs {
+		n += r.Memory()
+	}
+	return n
+}
+
+func (s *SetOperation) inMemory() int64 {
 	return s.keys.Bytes() + 8*int64(cap(s.counts[0])+cap(s.counts[1]))
 }

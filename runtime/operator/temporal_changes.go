@@ -109,7 +109,7 @@ func (j *TemporalJoin) versionsOf(rows []int32) []int32 {
 func (j *TemporalJoin) take(b *batch.Batch, row int32) int32 {
 	left, h := &j.side[0], j.hashOf(b, row)
 	for i, at := range j.lives[h] {
-		if !equalRows(&left.rows, at, b, row) {
+		if left.gone[at] || !equalRows(&left.rows, at, b, row) {
 			continue
 		}
 		if j.lives[h] = slices.Delete(j.lives[h], i, i+1); len(j.lives[h]) == 0 {
@@ -121,8 +121,8 @@ func (j *TemporalJoin) take(b *batch.Batch, row int32) int32 {
 	return -1
 }
 
-// advanceChanges gives the left rows to whose time the watermark has come.
-func (j *TemporalJoin) advanceChanges(ctx *expr.Context, time int64, out *Results) error {
+// giveChanges gives the left rows, which stay, to whose time the watermark has come.
+func (j *TemporalJoin) giveChanges(ctx *expr.Context, time int64, out *Results) error {
 	left, right := &j.side[0], &j.side[1]
 	j.due = j.due[:0]
 	for len(left.ends) > 0 && left.ends[0].end <= time {
@@ -139,9 +139,6 @@ func (j *TemporalJoin) advanceChanges(ctx *expr.Context, time int64, out *Result
 	}
 	for len(right.ends) > 0 && right.ends[0].end <= time {
 		right.ends.pop() // every version stays
-	}
-	if gone, all := left.goneRows+right.goneRows, left.rows.Len+right.rows.Len; gone > 1024 && 2*gone > all || gone == all {
-		j.compact()
 	}
 	return nil
 }

@@ -122,7 +122,7 @@ func TestTemporalJoinOfChanges(t *testing.T) {
 			case 4:
 				k = restart(t, k, fresh)
 			case 7:
-				k.(*TemporalJoin).compact()
+				k.(*TemporalJoin).compact(true)
 			}
 		}
 		if err := k.Advance(expr.NewContext(nil, 0), batch.MaxWatermark, x.results()); err != nil {

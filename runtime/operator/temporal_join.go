@@ -21,9 +21,7 @@ import (
 // comes and goes with the same version, whenever that is. A version that comes late
 // takes the place of the one that rows were given with.
 type TemporalJoin struct {
-	plan *joinPlan
-	side [2]timedRows
-	keys *state.Keys
+	timedTable
 	// versions are, by slot, right rows by their time, each time once.
 	versions [][]int32
 	// deleted are, by right row, those that say that there is no version from then on.
@@ -36,24 +34,25 @@ type TemporalJoin struct {
 	all   []*batch.Vec
 }
 
-func newTemporalJoin(p *joinPlan) *TemporalJoin {
-	j := &TemporalJoin{plan: p}
-	j.reset()
-	return j
-}
+var (
+	_ Spilling    = (*TemporalJoin)(nil)
+	_ timedGroups = (*TemporalJoin)(nil)
+)
 
-func (j *TemporalJoin) reset() {
-	j.keys, j.versions, j.deleted = state.NewKeys(j.plan.keyTypes), nil, nil
-	if j.plan.op.Retracts[0] {
-		j.lives, j.given = map[uint64][]int32{}, math.MinInt64
+func newTemporalJoin(p *joinPlan) *TemporalJoin {
+	j := &TemporalJoin{given: math.MinInt64}
+	if p.op.Retracts[0] {
+		j.lives = map[uint64][]int32{}
 	}
-	for i := range j.side {
-		j.side[i] = timedRows{rowStore: newRowStore(j.plan.in[i])}
-	}
+	j.timedTable = newTimedTable(p, j)
+	return j
 }
 
 // Fold implements Keyed.
 func (j *TemporalJoin) Fold(ctx *expr.Context, in *KeyedRows, out *Results) error {
+	if err := j.fetch(in); err != nil {
+		return err
+	}
 	switch {
 	case j.lives == nil:
 	case in.Input == 0:
@@ -65,28 +64,113 @@ func (j *TemporalJoin) Fold(ctx *expr.Context, in *KeyedRows, out *Results) erro
 	return nil
 }
 
-func (j *TemporalJoin) add(side int, b *batch.Batch, sel batch.Sel, dead func(*batch.Batch, *batch.ValueError)) {
-	p, s := j.plan, &j.side[side]
-	times := p.take(side, b, sel, dead)
-	j.keys.Find(p.cols, p.hashes, p.good, p.slots)
-	for len(j.versions) < j.keys.Len() {
-		j.versions = append(j.versions, nil)
+func (*TemporalJoin) what() string { return "a temporal join" }
+
+// end is when a left row is given, and when a version counts.
+func (*TemporalJoin) end(_ int, time int64) int64 { return time }
+
+// gone implements timedJoin: left rows that cannot be taken back go when they are given.
+func (j *TemporalJoin) gone(side int, time, wm int64) bool {
+	return side == 0 && j.lives == nil && wm != batch.NoWatermark && time <= wm
+}
+
+// flags implements timedJoin: left rows that were given, versions that say that there is
+// none.
+func (j *TemporalJoin) flags(side int, row int32) byte {
+	switch {
+	case side == 0 && j.side[0].matched[row]:
+		return rowMatched
+	case side == 1 && j.deleted[row]:
+		return rowDeletes
 	}
-	first := s.add(b, p.keep)
-	for i, row := range p.keep {
-		at, time := int32(first+i), wallOf(times, int(row))
-		s.note(at, p.slots[row], time, time)
-		if side == 1 {
-			j.deleted = append(j.deleted, b.KindOf(int(row)) == batch.Delete)
-			j.version(at, p.slots[row])
-		} else if j.lives != nil {
-			j.live(at)
+	return 0
+}
+
+func (j *TemporalJoin) placed(side int, row int32, flags byte) {
+	s := &j.side[side]
+	switch {
+	case side == 1:
+		j.deleted = append(j.deleted, flags&rowDeletes != 0)
+		j.version(row, s.slot[row])
+	case j.lives != nil:
+		j.live(row)
+		if s.matched[row] {
+			j.given = max(j.given, s.time[row])
 		}
 	}
 }
 
+func (j *TemporalJoin) dropped(slot int32) {
+	if int(slot) < len(j.versions) {
+		j.versions[slot] = nil
+	}
+}
+
+func (j *TemporalJoin) remade(rows [2][]int32, slots []int32) {
+	versions := make([][]int32, j.keys.Len())
+	for slot, to := range slots {
+		if to < 0 || slot >= len(j.versions) {
+			continue
+		}
+		for _, row := range j.versions[slot] {
+			versions[to] = append(versions[to], rows[1][row])
+		}
+	}
+	var deleted []bool
+	for row, to := range rows[1] {
+		if to >= 0 {
+			deleted = append(deleted, j.deleted[row])
+		}
+	}
+	j.versions, j.deleted = versions, deleted
+	for h, list := range j.lives {
+		n := 0
+		for _, row := range list {
+			if to := rows[0][row]; to >= 0 {
+				list[n] = to
+				n++
+			}
+		}
+		if j.lives[h] = list[:n]; n == 0 {
+			delete(j.lives, h)
+		}
+	}
+}
+
+// hides implements timedJoin: all left rows of a key may have been taken back.
+func (j *TemporalJoin) hides() bool { return j.lives != nil }
+
+// groupSlots implements grouped.
+func (j *TemporalJoin) groupSlots() []int32 {
+	if j.lives == nil {
+		j.retire(j.wm)
+	}
+	return j.timedTable.groupSlots()
+}
+
+func (j *TemporalJoin) part() (grouped, *groupDisk) {
+	return j.partOf(&newTemporalJoin(j.plan).timedTable)
+}
+
+// wakeAt implements timedGroups: the time of the earliest left row that waits.
+func (j *TemporalJoin) wakeAt(slot int32) int64 {
+	at, s := int64(never), &j.side[0]
+	for row := s.head[slot]; row >= 0; row = s.next[row] {
+		if !s.gone[row] && !s.matched[row] {
+			at = min(at, s.time[row])
+		}
+	}
+	return at
+}
+
+// endAt implements timedGroups: the last version is wanted for good.
+func (*TemporalJoin) endAt(int32) int64 { return never }
+
 // version puts a right row among those of its key, in the place of one of its time.
 func (j *TemporalJoin) version(row, slot int32) {
+	for len(j.versions) <= int(slot) {
+		j.versions = append(j.versions, nil)
+	}
 	s, v := &j.side[1], j.versions[slot]
 	i := j.upTo(v, s.time[row])
 	if i > 0 && s.time[v[i-1]] == s.time[row] {
@@ -109,7 +193,7 @@ func (j *TemporalJoin) upTo(v []int32, time int64) int {
 // versionOf is the version of a left row, -1: there is none.
 func (j *TemporalJoin) versionOf(row int32) int32 {
 	left := &j.side[0]
-	if left.slot[row] < 0 {
+	if left.slot[row] < 0 || int(left.slot[row]) >= len(j.versions) {
 		return -1
 	}
 	v := j.versions[left.slot[row]]
@@ -122,15 +206,25 @@ func (j *TemporalJoin) versionOf(row int32) int32 {
 
 // Advance implements Keyed.
 func (j *TemporalJoin) Advance(ctx *expr.Context, time int64, out *Results) error {
-	if j.lives != nil {
-		return j.advanceChanges(ctx, time, out)
-	}
+	return j.advance(time, func() error {
+		if j.lives != nil {
+			return j.giveChanges(ctx, time, out)
+		}
+		return j.giveLeft(ctx, time, out)
+	})
+}
+
+// giveLeft gives the left rows to whose time the watermark has come.
+func (j *TemporalJoin) giveLeft(ctx *expr.Context, time int64, out *Results) error {
 	left, right := &j.side[0], &j.side[1]
 	m := &matching{joinTable: &joinTable{joinPlan: j.plan}, ctx: ctx, res: out}
 	m.side = [2]rowStore{left.rowStore, right.rowStore}
 	j.due = j.due[:0]
 	for len(left.ends) > 0 && left.ends[0].end <= time {
 		row := left.ends.pop().key
+		if left.gone[row] {
+			continue
+		}
 		j.due = append(j.due, row)
 		left.forget(row)
 		v := j.versionOf(row)
@@ -174,22 +268,6 @@ func (j *TemporalJoin) retire(time int64) {
 		}
 		j.versions[slot] = v
 	}
-	if gone, all := j.side[0].goneRows+s.goneRows, j.side[0].rows.Len+s.rows.Len; gone > 1024 && 2*gone > all || gone == all {
-		j.compact()
-	}
-}
-
-// compact forgets the rows that are gone, and keys without rows.
-func (j *TemporalJoin) compact() {
-	var rows [2]*batch.Batch
-	var flags [2][]bool
-	for i := range rows {
-		rows[i], flags[i] = j.there(i)
-	}
-	j.reset()
-	for i, b := range rows {
-		j.put(i, b, all(b.Len), flags[i])
-	}
 }
 
 // there are the rows of a side that are not gone, with what is noted of each: of left
@@ -208,8 +286,8 @@ func (j *TemporalJoin) there(side int) (*batch.Batch, []bool) {
 	return b, flags
 }
 
-// put adds rows of which flags are known, by their place in b.
-func (j *TemporalJoin) put(side int, b *batch.Batch, sel batch.Sel, flags []bool) {
+// restore adds saved rows of which flags are known, by their place in b.
+func (j *TemporalJoin) restore(side int, b *batch.Batch, sel batch.Sel, flags []bool) {
 	first := j.side[side].rows.Len
 	j.add(side, b, sel, func(*batch.Batch, *batch.ValueError) {})
 	if !j.plan.op.Retracts[side] {
@@ -249,6 +327,9 @@ func (j *TemporalJoin) Save() []byte {
 // Load implements Keyed.
 func (j *TemporalJoin) Load(payload []byte, groups state.Range) error {
 	r := state.NewReader(payload)
+	if parts, err := j.loadParts(r, groups); parts {
+		return err
+	}
 	var flags [2][]bool
 	for i := range flags {
 		if j.plan.op.Retracts[i] {
@@ -263,7 +344,7 @@ func (j *TemporalJoin) Load(payload []byte, groups state.Range) error {
 			corrupt = true
 			return
 		}
-		j.put(side, b, sel, flags[side])
+		j.restore(side, b, sel, flags[side])
 	})
 	if err != nil {
 		return err
@@ -271,7 +352,19 @@ func (j *TemporalJoin) Load(payload []byte, groups state.Range) error {
 	if corrupt || r.Rest() > 0 {
 		return state.ErrCorrupt
 	}
-	return r.Err()
+	if r.Err() != nil {
+		return r.Err()
+	}
+	return j.spillOver()
+}
+
+// SaveTo implements Spilling.
+func (j *TemporalJoin) SaveTo(p *state.Payload) error {
+	if !j.spills() {
+		p.Append(j.Save())
+		return nil
+	}
+	return j.saveTo(p)
 }
 
 // Kind implements Keyed.
@@ -292,7 +385,7 @@ func (j *TemporalJoin) Fingerprint() uint64 { return j.plan.fingerprint() }
 
 // Bytes implements Keyed.
 func (j *TemporalJoin) Bytes() int64 {
-	n := j.keys.Bytes() + 24*int64(cap(j.versions)) + j.side[0].bytes() + j.side[1].bytes()
+	n := j.bytes() + 24*int64(cap(j.versions))
 	n += 64 * int64(len(j.lives))
 	return n + 4*int64(cap(j.side[1].slot)) + int64(cap(j.deleted)) // the rows in versions
 }

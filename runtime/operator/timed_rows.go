@@ -1,6 +1,8 @@
 package operator
 
 import (
+	"slices"
+
 	"github.com/millrace/millrace/runtime/batch"
 )
 
@@ -13,19 +15,62 @@ type timedRows struct {
 	gone     []bool
 	goneRows int
 	ends     endHeap // by when the watermark decides about the row
+	// head is, by slot, the last row of the key, next the one before it.
+	head, next []int32
+}
+
+// grow makes chains for n slots.
+func (s *timedRows) grow(n int) {
+	for len(s.head) < n {
+		s.head = append(s.head, -1)
+	}
 }
 
 // note adds what is known of row at, which is in the store.
 func (s *timedRows) note(at, slot int32, time, end int64) {
-	s.slot, s.time = append(s.slot, slot), append(s.time, time)
-	s.matched, s.gone = append(s.matched, false), append(s.gone, false)
+	s.chain(at, slot, time, false)
 	s.ends.push(sessionEnd{end: end, key: at})
+}
+
+func (s *timedRows) chain(at, slot int32, time int64, matched bool) {
+	s.slot, s.time = append(s.slot, slot), append(s.time, time)
+	s.matched, s.gone = append(s.matched, matched), append(s.gone, false)
+	if slot < 0 {
+		s.next = append(s.next, -1)
+		return
+	}
+	s.next = append(s.next, s.head[slot])
+	s.head[slot] = at
 }
 
 // forget says that a row is of no use any more.
 func (s *timedRows) forget(row int32) {
 	s.gone[row] = true
 	s.goneRows++
+}
+
+// keep leaves out the rows that are gone. Keys have new numbers, n of them; to gives the
+// new numbers of rows, -1 for those left out.
+func (s *timedRows) keep(slots []int32, n int) (to []int32) {
+	out := timedRows{rowStore: rowStore{schema: s.schema}, ends: s.ends}
+	out.grow(n)
+	sel := batch.Sel{}
+	to = slices.Repeat([]int32{-1}, len(s.slot))
+	for row, slot := range s.slot {
+		if s.gone[row] {
+			continue
+		}
+		if slot >= 0 {
+			slot = slots[slot]
+		}
+		to[row] = int32(len(sel))
+		sel = append(sel, int32(row))
+		out.chain(to[row], slot, s.time[row], s.matched[row])
+	}
+	out.rows.Take(&s.rows, sel)
+	out.ends.renumber(to)
+	*s = out
+	return to
 }
 
 // live are the rows that are not gone, with whether they had a match.
@@ -42,7 +87,7 @@ func (s *timedRows) live() (*batch.Batch, []bool) {
 }
 
 func (s *timedRows) bytes() int64 {
-	return s.rowStore.bytes() + 4*int64(cap(s.slot)) + 8*int64(cap(s.time)) + int64(cap(s.matched)+cap(s.gone)) + 16*int64(cap(s.ends))
+	return s.rowStore.bytes() + 4*int64(cap(s.slot)+cap(s.head)+cap(s.next)) + 8*int64(cap(s.time)) + int64(cap(s.matched)+cap(s.gone)) + 16*int64(cap(s.ends))
 }
 
 // outer reports a side whose rows are given without a partner, too.

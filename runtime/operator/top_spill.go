@@ -19,11 +19,7 @@ func (t *TopN) Spill() error {
 		return nil
 	}
 	t.tidy()
-	most := 0
-	for _, l := range t.lists {
-		most = max(most, int(l.n))
-	}
-	if err := checkKey("Top-N", int64(most)*t.rows.bytes()/int64(max(t.rows.batch.Len, 1)), t.disk.budget); err != nil {
+	if err := t.checkLists("Top-N"); err != nil {
 		return err
 	}
 	return t.disk.evict()
@@ -111,6 +107,15 @@ func (t *TopN) leave(slots []int32) {
 	now := t.ages.now
 	t.ages = newAges(t.ages.ttl)
 	t.ages.now = now
+}
+
+// checkLists is an error where the rows of a key do not fit.
+func (k *orderedKeys) checkLists(what string) error {
+	most := 0
+	for _, l := range k.lists {
+		most = max(most, int(l.n))
+	}
+	return checkKey(what, int64(most)*k.rows.bytes()/int64(max(k.rows.batch.Len, 1)), k.disk.budget)
 }
 
 // rowsOf are the rows of keys, in their order.

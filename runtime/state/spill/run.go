@@ -91,11 +91,11 @@ func (r *Run) ReadAll(from, to int, buf []byte, f func(block []byte) error) ([]b
 	return buf, nil
 }
 
-// Low is the lowest hash of a block.
-func (r *Run) Low(i int) uint64 { return r.blocks[i].low }
-
 // BlockBytes is the length of a block.
 func (r *Run) BlockBytes(i int) int64 { return int64(r.blocks[i].n) }
+
+// Low is the lowest hash of a block.
+func (r *Run) Low(i int) uint64 { return r.blocks[i].low }
 
 // Range is the hashes from Low to High, both included.
 type Range struct{ Low, High uint64 }
