@@ -184,6 +184,10 @@ func (s *Suite) compile(t *Test, o Options, g *given) (*compiledJob, error) {
 			out.sources = append(out.sources, op.Table.Name)
 		case *graph.Lookup:
 			out.sources = append(out.sources, op.Table.Name)
+		case *graph.WideMerge:
+			for i := range op.Offline {
+				out.sources = append(out.sources, op.Offline[i].Table.Name)
+			}
 		case *graph.Sink:
 			out.sinks = append(out.sinks, op.Table.Name)
 		}

@@ -84,6 +84,11 @@ func Exprs(op Op) []expr.Expr {
 		calls(op.Aggregates)
 	case *GroupAggregate:
 		calls(op.Aggregates)
+	case *WideMerge:
+		for i := range op.Offline {
+			some(op.Offline[i].Value, op.Offline[i].Filter)
+			some(op.Offline[i].Exprs...)
+		}
 	case *Values:
 		for _, row := range op.Rows {
 			some(row...)

@@ -50,12 +50,18 @@ type WideMerge struct {
 	// Correct is above zero where windows go out whole when they are over, and again
 	// with the rows that come late, at most once in so many ms of the clock.
 	Correct int64
+	// Offline are the branches whose rows are read when a window goes out. A window that
+	// is over waits for its generations, OfflineTimeout ms at most; with OfflineNow it
+	// does not wait for one that is not there, only for a table that cannot be read.
+	Offline        []OfflineBranch
+	OfflineTimeout int64
+	OfflineNow     bool
 }
 
 func (*WideMerge) op() {}
 
 func (v *validator) wide(op *WideMerge) error {
-	if op.Correct < 0 || op.Correct > 0 && op.Lateness <= 0 {
+	if op.Correct < 0 || op.Correct > 0 && op.Lateness <= 0 && len(op.Offline) == 0 {
 		return v.fault("corrections every %d ms of windows that take rows for %d ms after their end", op.Correct, op.Lateness)
 	}
 	labels := map[string]bool{}
@@ -82,6 +88,16 @@ func (v *validator) wide(op *WideMerge) error {
 			if err := v.columns(in, b.Version); err != nil {
 				return err
 			}
+		}
+	}
+	for i := range op.Offline {
+		b := &op.Offline[i]
+		if labels[b.Label] {
+			return v.fault("branch label %q twice", b.Label)
+		}
+		labels[b.Label] = true
+		if err := v.offline(op, b); err != nil {
+			return err
 		}
 	}
 	for i := range op.Columns {

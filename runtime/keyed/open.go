@@ -80,12 +80,16 @@ func (f *Factory) newStages(job *graph.Job, env engine.KeyedEnv, p *plan, store 
 		tables: map[connector.UUID]*tableState{}, writers: map[connector.UUID]uint32{}, done: make(chan struct{}), changed: make(chan struct{}),
 		events: newMailbox[any](), scribe: newMailbox[func(context.Context) error](),
 		acks: map[int]*acknowledgement{}, known: map[connector.ArtifactID]sealedArtifact{}, totals: map[connector.UUID]*emitted{},
-		floors: map[uint64]uint64{}, corrections: newCorrections(job), zone: types.UTC()}
+		floors: map[uint64]uint64{}, zone: types.UTC()}
 	if job.Zone != nil {
 		var err error
 		if r.zone, err = types.LoadZone(job.Zone.String()); err != nil {
 			return nil, fmt.Errorf("session zone: %w", err)
 		}
+	}
+	var err error
+	if r.corrections, err = newCorrections(r); err != nil {
+		return nil, err
 	}
 	return r, r.findTables()
 }

@@ -82,6 +82,9 @@ type Options struct {
 	// RetryMin and RetryMax bound the back-off between tries to publish (500 ms,
 	// 30 s).
 	RetryMin, RetryMax time.Duration
+	// GenerationPoll is after how long a generation that is not there is looked for again
+	// (10 s).
+	GenerationPoll time.Duration
 }
 
 func (o Options) withDefaults(job map[string]string) Options {
@@ -126,6 +129,9 @@ func (o Options) withDefaults(job map[string]string) Options {
 	def(&o.DeadBytes, 16<<20)
 	if o.MaxUnpublished == 0 {
 		o.MaxUnpublished = checkpoint.DefaultMaxUnpublished
+	}
+	if o.GenerationPoll == 0 {
+		o.GenerationPoll = 10 * time.Second
 	}
 	if o.RetryMin == 0 {
 		o.RetryMin = 500 * time.Millisecond

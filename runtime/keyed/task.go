@@ -38,7 +38,7 @@ type task struct {
 	clocked taskClock
 	spill   *spill.Store // nil: there is no place on disk
 	// corrected are the operators whose windows go out at barriers; unended: the input
-	// has ended, and windows of theirs have yet to go out again.
+	// has ended, and windows of theirs have yet to go out.
 	corrected []correctedOp
 	unended   bool
 
@@ -70,7 +70,7 @@ type acknowledgement struct {
 	sealed    []connector.Artifact
 	dead      []checkpoint.DeadResult
 	counts    map[connector.UUID]*emitted
-	// pending are the windows with late rows, by operator.
+	// pending are the windows that are to go out, by operator.
 	pending map[graph.NodeID][]operator.Pending
 }
 
@@ -94,7 +94,7 @@ func (t *task) run(ctx context.Context) (err error) {
 		return err
 	}
 	if t.watermark == batch.MaxWatermark {
-		t.end()
+		t.end(false)
 	}
 	t.clocked.restored()
 	defer t.clocked.stop()
@@ -264,7 +264,7 @@ func (t *task) advance(time int64) error {
 	}
 	t.stirBarrier()
 	if time == batch.MaxWatermark {
-		t.end()
+		t.end(false)
 	}
 	return nil
 }
@@ -307,7 +307,7 @@ func (t *task) barrier(n uint64) error {
 	if err := t.forward(exchange.Message{Kind: exchange.Barrier, Checkpoint: n}); err != nil {
 		return err
 	}
-	a := &acknowledgement{task: t, n: n, watermark: t.watermark, dead: t.dead, counts: t.counts}
+	a := &acknowledgement{task: t, n: n, watermark: t.complete(), dead: t.dead, counts: t.counts}
 	if t.next != n {
 		return fmt.Errorf("BUG: barrier %d, expected %d", n, t.next)
 	}
@@ -335,7 +335,7 @@ func (t *task) barrier(n uint64) error {
 	t.counts = map[connector.UUID]*emitted{}
 	t.r.acknowledge(a)
 	if t.unended {
-		t.end()
+		t.end(true)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/operator"
+	"github.com/millrace/millrace/runtime/state"
 )
 
 // newTask makes a subtask with its operators, without state.
@@ -76,7 +77,11 @@ func (t *task) add(id graph.NodeID) error {
 		for _, i := range n.Inputs {
 			schemas = append(schemas, job.Nodes[i].Schema)
 		}
-		k, err = operator.NewWideMerge(op, schemas, n.Schema)
+		var w *operator.WideMerge
+		if w, err = operator.NewWideMerge(op, schemas, n.Schema); err == nil {
+			w.Own(state.RangeOf(t.subtask, t.st.parallelism))
+			k = w
+		}
 	case *graph.Join:
 		k, err = operator.NewJoin(op, in, job.Nodes[n.Inputs[1]].Schema, n.Schema)
 	case *graph.SetOperation:
@@ -115,7 +120,7 @@ func (t *task) addState(id graph.NodeID, k operator.Keyed) {
 	}
 	t.order = append(t.order, id)
 	t.clocked.add(id, t.r.job.Nodes[id].Op, k)
-	if c, ok := k.(operator.Corrected); ok && t.r.corrections.every[id] > 0 {
+	if c, ok := k.(operator.Corrected); ok && t.r.corrections.decides(id) {
 		t.corrected = append(t.corrected, correctedOp{id, c})
 	}
 	if a, ok := k.(operator.Aging); ok && hasTTL(t.r.job.Nodes[id].Op) {

@@ -46,6 +46,7 @@ type pane struct {
 	*aggTable
 	shown *shownRows // where rows go out more than once
 	dirty bool       // rows have come since all its rows went out
+	gap   bool       // its rows went out without a generation
 }
 
 type paneRows struct {

@@ -27,6 +27,10 @@ type WideMerge struct {
 	slots    []int32
 	groups   []int32
 	out      batch.Batch
+	order    []int // branches as declared, see graph.WideMerge.Order
+	offline  offlineState
+	// generations are those of the window that is being given, by offline branch.
+	generations []*Generation
 }
 
 type wideBranch struct {
@@ -39,7 +43,7 @@ type wideBranch struct {
 
 // wideColumn is where an output column comes from.
 type wideColumn struct {
-	branch, acc int
+	branch, acc int // branch -1-i is offline branch i
 	where       string
 	// count: COUNT gives NULL where the branch is absent.
 	count bool
@@ -85,7 +89,13 @@ func NewWideMerge(op *graph.WideMerge, in []*batch.Schema, out *batch.Schema) (*
 		branchOf = append(branchOf, slices.Repeat([]int{i}, len(wb.aggs.calls))...)
 		w.branches = append(w.branches, *wb)
 	}
+	if err := w.openOffline(); err != nil {
+		return nil, err
+	}
 	for i := range w.columns {
+		if w.columns[i].branch < 0 {
+			continue
+		}
 		w.columns[i].acc += w.branches[w.columns[i].branch].from
 	}
 	w.panes = newPanes(op.Window, op.Lateness, keyTypes, func() *aggTable {
@@ -95,7 +105,7 @@ func NewWideMerge(op *graph.WideMerge, in []*batch.Schema, out *batch.Schema) (*
 		}
 		return newAggTable(keyTypes, accs, len(w.branches), branchOf)
 	})
-	w.panes.held, w.barrier = op.Correct > 0, batch.NoWatermark
+	w.panes.held, w.barrier = w.atBarriers(), batch.NoWatermark
 	return w, nil
 }
 
@@ -213,7 +223,7 @@ func (w *WideMerge) Fold(ctx *expr.Context, in *KeyedRows, out *Results) error {
 
 // Advance implements Keyed.
 func (w *WideMerge) Advance(_ *expr.Context, time int64, out *Results) error {
-	if w.op.Correct > 0 {
+	if w.atBarriers() {
 		w.panes.fired = max(w.panes.fired, time)
 		return nil // its windows go out at barriers
 	}
@@ -250,6 +260,9 @@ func (w *WideMerge) emit(s Span, t *aggTable, from, to int, out *Results) error 
 	putBounds(b.Cols[w.keys:w.keys+2], w.schema.Fields[w.keys:w.keys+2], b.Len, s)
 	for i := range w.columns {
 		c, v := &w.columns[i], &b.Cols[w.keys+2+i]
+		if c.branch < 0 {
+			continue
+		}
 		t.accs[c.acc].Emit(w.groups, c.where, v)
 		if !c.count {
 			continue
@@ -260,6 +273,7 @@ func (w *WideMerge) emit(s Span, t *aggTable, from, to int, out *Results) error 
 			}
 		}
 	}
+	w.offlineColumns(b, t)
 	if w.op.Coverage {
 		w.coverage(&b.Cols[len(b.Cols)-1], t)
 	}
@@ -273,10 +287,16 @@ func (w *WideMerge) coverage(v *batch.Vec, t *aggTable) {
 	labels := v.Children[0]
 	for row, slot := range w.groups {
 		v.BeginList(row)
-		for i := range w.op.Branches {
-			if t.reached[i].Get(int(slot)) {
+		for _, i := range w.order {
+			label, reached := "", false
+			if i >= 0 {
+				label, reached = w.op.Branches[i].Label, t.reached[i].Get(int(slot))
+			} else {
+				label, reached = w.op.Offline[-1-i].Label, w.offline.slots[-1-i][row] >= 0
+			}
+			if reached {
 				labels.Grow(1)
-				labels.PutString(labels.Len-1, w.op.Branches[i].Label)
+				labels.PutString(labels.Len-1, label)
 			}
 		}
 		v.EndList()
@@ -299,8 +319,11 @@ func (w *WideMerge) Save() []byte { return w.panes.save(w.saveHead()) }
 func (w *WideMerge) saveHead() []byte {
 	accs, branches := w.texts()
 	dst := appendTexts(appendTexts(nil, accs), branches)
-	if w.op.Correct > 0 {
+	if w.atBarriers() {
 		dst = w.appendDirty(dst)
+	}
+	if len(w.op.Offline) > 0 {
+		dst = w.appendOffline(dst)
 	}
 	return dst
 }
@@ -314,14 +337,19 @@ func (w *WideMerge) Load(payload []byte, groups state.Range) error {
 	if err := r.Err(); err != nil {
 		return err
 	}
-	if w.op.Correct == 0 {
+	if !w.atBarriers() {
 		return w.panes.load(r, groups, to, branches)
 	}
-	dirty := readDirty(r)
+	dirty := readSpans(r)
+	var gaps []Span
+	if len(w.op.Offline) > 0 {
+		w.offline.out = max(w.offline.out, r.Varint())
+		gaps = readSpans(r)
+	}
 	if err := w.panes.load(r, groups, to, branches); err != nil {
 		return err
 	}
-	w.mark(dirty)
+	w.mark(dirty, gaps)
 	return nil
 }
 
@@ -331,6 +359,9 @@ func (*WideMerge) Kind() string { return "WideMerge" }
 // Fingerprint implements Keyed. What has gone out already is another state than
 // what goes out once.
 func (w *WideMerge) Fingerprint() uint64 {
+	if len(w.op.Offline) > 0 {
+		return state.Fingerprint(w.panes.keyTypes, fmt.Sprintf("offline %t %d", w.op.Correct > 0, w.panes.fingerprint()))
+	}
 	if w.op.Correct > 0 {
 		return state.Fingerprint(w.panes.keyTypes, fmt.Sprintf("corrected %d", w.panes.fingerprint()))
 	}

@@ -74,6 +74,15 @@ func gcd(a, b int64) int64 {
 // are compared with.
 type Span struct{ Start, End, EndTime int64 }
 
+// Compare orders windows by when they are over.
+func (s Span) Compare(o Span) int { return compareSpans(s, o) }
+
+// String is the window by its wall clock.
+func (s Span) String() string {
+	t := types.NewTimestamp(3)
+	return string(types.AppendTimestamp(nil, s.Start*1000, t, ' ')) + " to " + string(types.AppendTimestamp(nil, s.End*1000, t, ' '))
+}
+
 // append writes the window into a saved state, from where readSpan reads it.
 func (s Span) append(dst []byte) []byte {
 	return binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(dst, s.Start), s.End), s.EndTime)

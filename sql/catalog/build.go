@@ -349,8 +349,8 @@ func (b *Builder) afterOptions(t *Table) {
 		b.Diags.Errorf(diag.CodeBadPartition, t.Span, "connector %q has no table partitions", t.Spec.Name).
 			WithHelp("leave PARTITIONED BY out")
 	}
-	for _, key := range []string{coverageKey, CorrectionKey} {
-		if t.Wide == nil && t.Runtime.Has(key) {
+	for _, key := range []string{coverageKey, CorrectionKey, OfflineTimeoutKey} {
+		if t.Wide == nil && t.Option(key) != nil {
 			b.Diags.Errorf(diag.CodeBadOption, t.Option(key).Key.Span(), "option %q belongs to wide tables", key)
 		}
 	}

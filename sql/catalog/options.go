@@ -21,6 +21,8 @@ func RuntimeOptions() []connector.Option {
 			Doc: "Name of an ARRAY<STRING> column that lists the branches that reached a row of a wide table."},
 		{Key: CorrectionKey, Type: connector.OptDuration,
 			Doc: "Of a wide table whose partitions are replaced: each is published when its window is over, and again with the rows that came late, at most this often. Unset: once, when ALLOWED LATENESS has passed."},
+		{Key: OfflineTimeoutKey, Type: connector.OptDuration, Default: "1 h",
+			Doc: "Of a wide table with OFFLINE branches: how long a window that is over waits for a generation that is not there. Then it goes out with NULLs, and the job says so."},
 		{Key: "scan.watermark.idle-timeout", Type: connector.OptDuration,
 			Doc: "After how long a partition at the end of its log no longer holds windows back. Unset: 'table.exec.source.idle-timeout'."},
 	}
@@ -32,11 +34,6 @@ func runtimeKeys() []string {
 		keys = append(keys, o.Key)
 	}
 	return keys
-}
-
-// laterOptions are options of the documented surface that do not work yet.
-var laterOptions = map[string]bool{
-	"wide.offline-timeout": true,
 }
 
 // resolveOptions checks the options of a table and fills in Connector, Spec,
@@ -79,8 +76,6 @@ func resolveOptions(t *Table, reg *connector.Registry, at diag.Span, diags *diag
 			with[key] = o.Value.Value
 		case matches(own, key):
 			runtime[key] = o.Value.Value
-		case laterOptions[key]:
-			diags.Errorf(diag.CodeNotYet, o.Key.Span(), "option %q is not supported yet", key)
 		case noEffectOption(key):
 			checkNoEffect(o, diags)
 		default:
@@ -259,6 +254,9 @@ const coverageKey = "wide.coverage-column"
 
 // CorrectionKey is how often windows of a wide table are published again.
 const CorrectionKey = "wide.correction-interval"
+
+// OfflineTimeoutKey is how long windows of a wide table wait for generations.
+const OfflineTimeoutKey = "wide.offline-timeout"
 
 const lateRowsKey = "window.late-rows"
 

@@ -73,7 +73,7 @@ func TestCorrectionIntervalMessages(t *testing.T) {
 		"zero":                      corrected(tenMinutes, "yyyyMMddHH", onRequest, "'wide.correction-interval' = «bad_option|'0 s'»"),
 		"no duration":               corrected(tenMinutes, "yyyyMMddHH", onRequest, "'wide.correction-interval' = «bad_option|'often'»"),
 		"a table that is not wide":  "CREATE TABLE x (a INT) WITH ('connector' = 'print', «bad_option|'wide.correction-interval'» = '5 min');",
-		"the generations' time-out": corrected(tenMinutes, "yyyyMMddHH", onRequest, "«not_yet|'wide.offline-timeout'» = '5 min'"),
+		"the generations' time-out": corrected(tenMinutes, "yyyyMMddHH", onRequest, "«bad_option|'wide.offline-timeout'» = '5 min'"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			ds := checkMarks(t, text, ModeCheck)

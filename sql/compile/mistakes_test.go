@@ -198,7 +198,7 @@ CREATE TABLE keyed (uid BIGINT, n BIGINT, PRIMARY KEY (uid) NOT ENFORCED) WITH (
 		"CREATE VIEW v2 AS SELECT «unknown_column|nope» FROM clicks; INSERT INTO p SELECT nope, page FROM v2;",
 		"INSERT INTO p WITH q AS (SELECT «unknown_column|nope» FROM clicks) SELECT uid, page FROM clicks;",
 		"CREATE WIDE TABLE w («bad_key|PRIMARY KEY (uid)») WINDOW TUMBLE(SIZE => INTERVAL '1' HOUR) WITH ('connector' = 'print') AS UNION OF c TIME ts AS (SELECT uid, page FROM clicks);",
-		"CREATE WIDE TABLE w (PRIMARY KEY (uid) NOT ENFORCED) WINDOW TUMBLE(SIZE => INTERVAL '1' HOUR) WITH ('connector' = 'print') AS UNION OF c TIME ts AS (SELECT uid, page FROM clicks), «not_yet|f OFFLINE GENERATION page» = '2024' AS (SELECT uid, n FROM clicks);",
+		"CREATE WIDE TABLE w (PRIMARY KEY (uid) NOT ENFORCED) WINDOW TUMBLE(SIZE => INTERVAL '1' HOUR) WITH ('connector' = 'print') AS UNION OF c TIME ts AS (SELECT uid, page FROM clicks), «wide_table|f OFFLINE GENERATION page» = '2024' AS (SELECT uid, n FROM clicks);",
 		"CREATE WIDE TABLE w (PRIMARY KEY (uid) NOT ENFORCED) WINDOW TUMBLE(SIZE => INTERVAL '1' HOUR) WITH ('connector' = 'print') AS UNION OF c TIME ts AS (SELECT uid, «not_yet|COUNT(DISTINCT n)» AS a FROM clicks GROUP BY uid);",
 		"CREATE WIDE TABLE w (PRIMARY KEY (uid) NOT ENFORCED) WINDOW TUMBLE(SIZE => INTERVAL '1' HOUR) WITH ('connector' = 'print') AS UNION OF c TIME ts AS (SELECT uid, page FROM clicks), d TIME ts AS (SELECT uid, «duplicate_column|page» FROM clicks);",
 		"CREATE WIDE TABLE w (PRIMARY KEY (uid) NOT ENFORCED) WINDOW TUMBLE(SIZE => INTERVAL '1' HOUR) WITH ('connector' = 'print') AS UNION OF c TIME ts AS (SELECT uid, COUNT(*) AS c FROM clicks GROUP BY uid, «wide_table|page»);",

@@ -117,7 +117,9 @@ stands for one operator of the job.`,
 		{
 			Code: CodeWideTable, Phase: PhasePlan, Title: "a wide table that cannot be",
 			Explanation: `A branch of a wide table is SELECT ... FROM ... [WHERE ...] [GROUP BY key]. It gives the key
-columns of the table, every column of it has a name, and labels are not used twice.`,
+columns of the table, every column of it has a name, and labels are not used twice. At least one
+branch has TIME: its rows make the windows. An OFFLINE branch reads one table that ends, and
+GENERATION takes a column of it as it is.`,
 			Wrong: exampleSource + "CREATE WIDE TABLE w (PRIMARY KEY (uid) NOT ENFORCED)\nWINDOW TUMBLE(SIZE => INTERVAL '1' HOUR)\n" +
 				"WITH ('connector' = 'blackhole')\nAS UNION OF a TIME ts AS (SELECT uid, room FROM clicks), a TIME ts AS (SELECT uid, n FROM clicks);",
 			Right: exampleSource + "CREATE WIDE TABLE w (PRIMARY KEY (uid) NOT ENFORCED)\nWINDOW TUMBLE(SIZE => INTERVAL '1' HOUR)\n" +

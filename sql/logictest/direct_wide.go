@@ -3,6 +3,7 @@ package logictest
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/expr"
@@ -21,7 +22,23 @@ type wideRows struct {
 	index map[string]int
 	keys  []batch.Vec
 	spans []operator.Span
-	seen  [][]bool // by row, by branch
+	seen  [][]bool // by row, by branch as declared
+	order []int    // see graph.WideMerge.Order
+}
+
+// row finds or makes the row of a key and window.
+func (w *wideRows) row(key []byte, s operator.Span, in *collected, keys []int, row int) int {
+	at, ok := w.index[string(key)]
+	if !ok {
+		at = len(w.spans)
+		w.index[string(key)] = at
+		w.spans = append(w.spans, s)
+		w.seen = append(w.seen, make([]bool, len(w.order)))
+		for i, k := range keys {
+			w.keys[i].Append(&in.cols[k], row)
+		}
+	}
+	return at
 }
 
 // wideMerge is the full outer join by key and window of the branches, each
@@ -32,7 +49,7 @@ func (r *run) wideMerge(n *graph.Node, op *graph.WideMerge) (*collected, error) 
 		return nil, err
 	}
 	keyCount := len(op.Branches[0].Keys)
-	w := &wideRows{index: map[string]int{}, keys: make([]batch.Vec, keyCount)}
+	w := &wideRows{order: op.Order(), index: map[string]int{}, keys: make([]batch.Vec, keyCount)}
 	for i := range w.keys {
 		w.keys[i].Reset(n.Schema.Fields[i].Type, 0)
 	}
@@ -40,6 +57,27 @@ func (r *run) wideMerge(n *graph.Node, op *graph.WideMerge) (*collected, error) 
 	groupsOf := make([]*groups, len(op.Branches))
 	for bi := range op.Branches {
 		if groupsOf[bi], rowOf[bi], err = r.wideBranch(n, op, bi, w); err != nil {
+			return nil, err
+		}
+	}
+	tables, found := make([]*offlineRows, len(op.Offline)), make([][]int, len(op.Offline))
+	for _, create := range []bool{true, false} { // rows first
+		for i := range op.Offline {
+			if op.Offline[i].CreatesRows != create {
+				continue
+			}
+			if tables[i], err = r.offlineTable(n, &op.Offline[i]); err != nil {
+				return nil, err
+			}
+			if create {
+				if err := r.createRows(op, i, tables[i], w); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	for i := range op.Offline {
+		if found[i], err = r.offline(op, i, tables[i], w); err != nil {
 			return nil, err
 		}
 	}
@@ -56,6 +94,12 @@ func (r *run) wideMerge(n *graph.Node, op *graph.WideMerge) (*collected, error) 
 		putWindow(out.cols[keyCount:keyCount+2], s)
 	}
 	for ci := range op.Columns {
+		if i := slices.IndexFunc(op.Offline, func(b graph.OfflineBranch) bool { return b.Label == op.Columns[ci].Branch }); i >= 0 {
+			if err := r.offlineColumn(n, &op.Columns[ci], tables[i], found[i], lib, &out.cols[keyCount+2+ci]); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		if err := r.wideColumn(n, op, ci, lib, groupsOf, rowOf, &out.cols[keyCount+2+ci], out.n); err != nil {
 			return nil, err
 		}
@@ -65,9 +109,15 @@ func (r *run) wideMerge(n *graph.Node, op *graph.WideMerge) (*collected, error) 
 		v.Reset(v.Type, out.n)
 		for row := range out.n {
 			v.BeginList(row)
-			for bi, seen := range w.seen[row] {
+			for place, seen := range w.seen[row] {
+				label := ""
+				if bi := w.order[place]; bi >= 0 {
+					label = op.Branches[bi].Label
+				} else {
+					label = op.Offline[-1-bi].Label
+				}
 				if seen {
-					v.Children[0].Append(expr.Text(op.Branches[bi].Label).Value, 0)
+					v.Children[0].Append(expr.Text(label).Value, 0)
 				}
 			}
 			v.EndList()
@@ -116,17 +166,8 @@ func (r *run) wideBranch(n *graph.Node, op *graph.WideMerge, bi int, w *wideRows
 		key = binary.BigEndian.AppendUint64(key, uint64(s.Start))
 		before := len(g.first)
 		g.add(row, key)
-		at, ok := w.index[string(key)]
-		if !ok {
-			at = len(w.spans)
-			w.index[string(key)] = at
-			w.spans = append(w.spans, s)
-			w.seen = append(w.seen, make([]bool, len(op.Branches)))
-			for i, k := range br.Keys {
-				w.keys[i].Append(&in.cols[k], row)
-			}
-		}
-		w.seen[at][bi] = true
+		at := w.row(key, s, in, br.Keys, row)
+		w.seen[at][slices.Index(w.order, bi)] = true
 		if len(g.first) > before {
 			rows = append(rows, at)
 		}

@@ -143,57 +143,6 @@ func (l *lowerer) unique(path string) string {
 	return path
 }
 
-var wideRules = map[plan.Rule]graph.Rule{
-	plan.RuleLast: graph.RuleLast, plan.RuleFirst: graph.RuleFirst, plan.RuleSum: graph.RuleSum,
-	plan.RuleCount: graph.RuleCount, plan.RuleMin: graph.RuleMin, plan.RuleMax: graph.RuleMax,
-}
-
-func (l *lowerer) wide(n *plan.Wide) (*lowered, error) {
-	op := &graph.WideMerge{Window: l.window(n.Window), Lateness: n.Lateness, Coverage: n.Coverage, Late: l.late(n.Table)}
-	if !l.o.Batch && l.o.SinkInstead == nil {
-		op.Correct = n.Correct // else all rows are there when it goes out, or it is only shown
-	}
-	var inputs []graph.NodeID
-	lows := make([]*lowered, len(n.Branches))
-	for i := range n.Branches {
-		b := &n.Branches[i]
-		in, err := l.exactly(b.Input)
-		if err != nil {
-			return nil, err
-		}
-		keys, err := ordinals(b.Keys, in)
-		if err != nil {
-			return nil, err
-		}
-		wb := graph.WideBranch{Label: b.Label, Keys: keys, Version: -1, KeepNulls: b.KeepNulls}
-		if wb.Time, err = in.ordinal(b.Time); err != nil {
-			return nil, err
-		}
-		if b.Version >= 0 {
-			if wb.Version, err = in.ordinal(b.Version); err != nil {
-				return nil, err
-			}
-		}
-		op.Branches = append(op.Branches, wb)
-		inputs = append(inputs, l.exchange(in, keys).id)
-		lows[i] = in
-	}
-	head := len(n.Branches[0].Keys) + 2
-	for i, v := range n.Values {
-		c := n.Cols[head+i]
-		wc := graph.WideColumn{Name: c.Name, Type: c.Type, Branch: n.Branches[v.Branch].Label, Rule: wideRules[v.Rule], Input: -1}
-		if v.Input >= 0 {
-			at, err := lows[v.Branch].ordinal(v.Input)
-			if err != nil {
-				return nil, err
-			}
-			wc.Input = at
-		}
-		op.Columns = append(op.Columns, wc)
-	}
-	return l.add(op, n.Cols, n.Path, inputs...), nil
-}
-
 // late is 'window.late-rows' of a table, else of the job.
 func (l *lowerer) late(t *catalog.Table) graph.LateRows {
 	policy := t.LateRows(l.o.Settings)

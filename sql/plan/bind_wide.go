@@ -31,6 +31,10 @@ type wideBranch struct {
 	time    *Column
 	version *Column
 	items   []wideItem
+	// offline is nil for a branch with TIME; over are then the columns of input as
+	// expressions over the table.
+	offline *OfflineBranch
+	over    map[int]expr.Expr
 }
 
 // wideItem is one output column of a branch.
@@ -160,8 +164,11 @@ func (w *wideBinder) branch(br *syntax.WideBranch) *wideBranch {
 	sel.input = x.input
 	good = w.items(x, sel) && good
 	if br.Offline {
-		w.offline(br, sel.plainScope)
-		return nil
+		if x.input == nil || !good || !w.offline(x, sel.plainScope) {
+			w.ok = false
+			return nil
+		}
+		return x
 	}
 	x.time = w.timeColumn(br.Time, sel.plainScope)
 	if br.VersionBy != nil {
@@ -173,16 +180,6 @@ func (w *wideBinder) branch(br *syntax.WideBranch) *wideBranch {
 	}
 	b.CheckOver(x.input)
 	return x
-}
-
-// offline binds what an offline branch adds, and says that it has to wait.
-func (w *wideBinder) offline(br *syntax.WideBranch, sc *scope) {
-	b := w.b
-	b.scalar(br.Generation, sc, "GENERATION")
-	cols := b.windowColumns(&Window{}, 0)
-	b.scalar(br.GenExpr, &scope{rels: []relation{{cols: cols[:2]}}}, "GENERATION")
-	w.ok = false
-	b.notYet(br.Label.Span().To(br.Generation.Span()), "an OFFLINE branch of a wide table")
 }
 
 func (w *wideBinder) timeColumn(ref *syntax.ColumnRef, sc *scope) *Column {
@@ -199,12 +196,13 @@ func (w *wideBinder) timeColumn(ref *syntax.ColumnRef, sc *scope) *Column {
 	}
 	if w.window != nil {
 		ltz := c.Type.Kind == rt.TimestampLTZ
-		if len(w.branches) > 0 && w.window.LTZ != ltz {
-			w.fail(diag.CodeRowTime, ref.Span(), "the time of this branch is %s, that of branch %q is not", c.Type.WithNullable(true), w.branches[0].ast.Label.Name).
+		first := slices.IndexFunc(w.branches, func(x *wideBranch) bool { return x.offline == nil })
+		if first >= 0 && w.window.LTZ != ltz {
+			w.fail(diag.CodeRowTime, ref.Span(), "the time of this branch is %s, that of branch %q is not", c.Type.WithNullable(true), w.branches[first].ast.Label.Name).
 				WithHelp("all branches need TIMESTAMP, or all TIMESTAMP_LTZ")
 			return nil
 		}
-		if len(w.branches) == 0 {
+		if first < 0 {
 			w.window.LTZ = ltz
 			w.b.lintDST(w.window, w.s.Window.Span())
 		}

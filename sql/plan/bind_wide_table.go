@@ -35,7 +35,15 @@ func (w *wideBinder) merge(shell *catalog.Table) *Wide {
 		take(c.Name, w.s.Window.Span())
 		n.Cols = append(n.Cols, c)
 	}
+	if !slices.ContainsFunc(w.branches, func(x *wideBranch) bool { return x.offline == nil }) {
+		w.fail(diag.CodeWideTable, w.s.Name.Span(), "a wide table needs a branch with TIME: its rows make the windows")
+		return nil
+	}
 	for bi, br := range w.branches {
+		if br.offline != nil {
+			w.mergeOffline(n, bi, br, win[:2], keyTypes, take)
+			continue
+		}
 		wb := WideBranch{Label: br.ast.Label.Name, KeepNulls: br.ast.KeepNulls, Version: -1}
 		p := &Project{Input: br.input}
 		in := br.input.Columns()
@@ -60,7 +68,7 @@ func (w *wideBinder) merge(shell *catalog.Table) *Wide {
 				continue
 			}
 			take(it.name, it.span)
-			v := WideValue{Branch: bi, Rule: it.rule, Input: -1}
+			v := WideValue{Branch: len(n.Branches), Rule: it.rule, Input: -1}
 			if it.e != nil {
 				v.Input = add(it.name, it.e)
 			}
@@ -162,7 +170,8 @@ func (w *wideBinder) table(shell *catalog.Table, n *Wide, build *catalog.Builder
 	}
 	b.checkDeterministicWide(w, shell, p)
 	n.Table = shell
-	n.Correct = w.correctionInterval(shell)
+	n.Correct = w.correctionInterval(shell, n)
+	n.OfflineTimeout = w.offlineTimeout(shell, n)
 	ins := &Insert{Input: keepIdentity(p), Table: shell, Span: w.s.Name.Span()}
 	if shell.Spec != nil && !shell.Spec.Sink {
 		w.fail(diag.CodeNotASink, w.s.Name.Span(), "connector %q cannot be written", shell.Spec.Name)

@@ -195,7 +195,7 @@ func windowsFrom(w *Window, step int64, s *batch.Schema) *batch.Batch {
 }
 
 // correctionInterval is 'wide.correction-interval' in ms, 0 where windows go out once.
-func (w *wideBinder) correctionInterval(t *catalog.Table) int64 {
+func (w *wideBinder) correctionInterval(t *catalog.Table, n *Wide) int64 {
 	o := t.Option(catalog.CorrectionKey)
 	if o == nil {
 		return 0
@@ -204,7 +204,7 @@ func (w *wideBinder) correctionInterval(t *catalog.Table) int64 {
 	switch {
 	case every <= 0:
 		w.fail(diag.CodeBadOption, o.Value.Span(), "'%s' must be above zero", catalog.CorrectionKey)
-	case w.lateness == 0:
+	case w.lateness == 0 && len(n.Offline) == 0:
 		w.fail(diag.CodeBadOption, o.Key.Span(), "'%s' needs ALLOWED LATENESS: without it no row comes for a window that is over", catalog.CorrectionKey).
 			WithHelp("WINDOW TUMBLE(...) ALLOWED LATENESS INTERVAL '10' MINUTE")
 	}

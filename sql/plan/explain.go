@@ -219,10 +219,24 @@ func describeWide(n *Wide) []string {
 		keys = append(keys, c.Name)
 	}
 	for i, v := range n.Values {
-		values = append(values, fmt.Sprintf("%s=%s(%s)", n.Cols[len(keys)+2+i].Name, v.Rule, n.Branches[v.Branch].Label))
+		values = append(values, fmt.Sprintf("%s=%s(%s)", n.Cols[len(keys)+2+i].Name, v.Rule, n.label(v)))
 	}
 	d = append(d, "keys=["+strings.Join(keys, ", ")+"]", "columns=["+strings.Join(values, ", ")+"]")
+	for i := range n.Offline {
+		d = append(d, "offline=["+n.Offline[i].describe()+"]")
+	}
+	if len(n.Offline) > 0 {
+		d = append(d, "waits up to "+millis(n.OfflineTimeout))
+	}
 	return append(d, "state="+n.Path)
+}
+
+// label is the branch of a value.
+func (n *Wide) label(v WideValue) string {
+	if v.Offline {
+		return n.Offline[v.Branch].Label
+	}
+	return n.Branches[v.Branch].Label
 }
 
 func columnNames(cols []Column) string {

@@ -166,8 +166,10 @@ type WideBranch struct {
 
 // WideValue is one column of a wide table that comes from a branch.
 type WideValue struct {
-	Branch int
-	Rule   Rule
+	// Branch is a number in Branches, or in Offline.
+	Branch  int
+	Offline bool
+	Rule    Rule
 	// Input is the id of the branch's column, -1 for COUNT(*).
 	Input int
 }
@@ -198,6 +200,10 @@ type Wide struct {
 	Values   []WideValue
 	Window   *Window
 	Lateness int64 // ms
+	// Offline are the branches that are read when a window goes out; OfflineTimeout is
+	// how long one waits for them, in ms.
+	Offline        []OfflineBranch
+	OfflineTimeout int64
 	// Correct is the least time, in ms, between two corrections of a window that has
 	// gone out; 0: windows go out once.
 	Correct  int64
