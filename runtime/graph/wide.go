@@ -12,6 +12,8 @@ const (
 	RuleCount
 	RuleMin
 	RuleMax
+	RuleAvg
+	RuleCollect // all values, in order
 )
 
 // WideColumn is a value column of a wide table.

@@ -51,7 +51,8 @@ type wideColumn struct {
 
 // ruleNames are the aggregates that the rules stand for.
 var ruleNames = [...]string{graph.RuleLast: "LAST_VALUE", graph.RuleFirst: "FIRST_VALUE", graph.RuleSum: "SUM",
-	graph.RuleCount: "COUNT", graph.RuleMin: "MIN", graph.RuleMax: "MAX"}
+	graph.RuleCount: "COUNT", graph.RuleMin: "MIN", graph.RuleMax: "MAX",
+	graph.RuleAvg: "AVG", graph.RuleCollect: "ARRAY_AGG"}
 
 // NewWideMerge makes a subtask over the branches' columns, in their order.
 func NewWideMerge(op *graph.WideMerge, in []*batch.Schema, out *batch.Schema) (*WideMerge, error) {

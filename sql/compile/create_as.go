@@ -24,9 +24,9 @@ func (c *compiler) tableAs(s *syntax.CreateTable) (*syntax.CreateTable, *syntax.
 	case s.Temporary:
 		c.diags.Errorf(diag.CodeBadTable, s.Name.Span(), "CREATE TEMPORARY TABLE takes no AS").WithHelp("leave TEMPORARY out: every table is one of its file or session")
 		return nil, nil, false
-	case s.IfNotExists:
-		c.diags.Errorf(diag.CodeNotYet, s.Name.Span(), "IF NOT EXISTS with AS is not supported yet").
-			WithHelp("CREATE TABLE IF NOT EXISTS declares the table, INSERT INTO fills it")
+	case !slices.ContainsFunc(s.Options, func(o *syntax.Option) bool { return o.Key.Value == "connector" }):
+		c.diags.Errorf(diag.CodeMissingOption, s.Name.Span(), "table %q has no 'connector': AS has nowhere to put the rows", s.Name.Last().Name).
+			WithHelp("CREATE TABLE %s WITH ('connector' = '...', ...) AS ...", s.Name)
 		return nil, nil, false
 	}
 	insert := syntax.Substitute(&syntax.Insert{Loc: s.Loc, Target: s.Name, Query: s.As}, none)
@@ -40,7 +40,7 @@ func (c *compiler) tableAs(s *syntax.CreateTable) (*syntax.CreateTable, *syntax.
 	}
 	c.diags = c.diags[:said] // the INSERT says it again
 	table := *s
-	table.As, table.Elements = nil, nil
+	table.As, table.Elements, table.Columns = nil, nil, nil
 	given := map[string]syntax.TableElement{}
 	var columns []syntax.TableElement
 	for i, col := range out.Columns() {
@@ -62,6 +62,11 @@ func (c *compiler) tableAs(s *syntax.CreateTable) (*syntax.CreateTable, *syntax.
 		insert.Columns = append(insert.Columns, name)
 		columns = append(columns, given[col.Name])
 	}
+	if s.Columns != nil {
+		if columns = c.inOrder(s, given); columns == nil {
+			return nil, nil, false
+		}
+	}
 	for _, e := range s.Elements {
 		d, physical := e.(*syntax.ColumnDef)
 		if physical && given[d.Name.Name] != nil {
@@ -72,6 +77,39 @@ func (c *compiler) tableAs(s *syntax.CreateTable) (*syntax.CreateTable, *syntax.
 	}
 	table.Elements = append(table.Elements, columns...)
 	return &table, insert, true
+}
+
+// inOrder are the columns of the query in the order of a list of names, which has to name
+// each of them once.
+func (c *compiler) inOrder(s *syntax.CreateTable, given map[string]syntax.TableElement) []syntax.TableElement {
+	var columns []syntax.TableElement
+	var names []string
+	for name := range given {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	left := slices.Clone(names)
+	for _, n := range s.Columns {
+		at := slices.Index(left, n.Name)
+		switch {
+		case at >= 0:
+			left = slices.Delete(left, at, at+1)
+			columns = append(columns, given[n.Name])
+		case given[n.Name] != nil:
+			c.diags.Errorf(diag.CodeDuplicateColumn, n.Span(), "column %q appears twice", n.Name)
+			return nil
+		default:
+			c.diags.Errorf(diag.CodeUnknownColumn, n.Span(), "the query gives no column %q", n.Name).WithNearest(n.Name, names).
+				WithHelp("a new column has a type: %s STRING", syntax.Quote(n.Name))
+			return nil
+		}
+	}
+	if len(left) > 0 {
+		c.diags.Errorf(diag.CodeColumnCount, s.Columns[0].Span().To(s.Columns[len(s.Columns)-1].Span()), "the list leaves out column %q of the query", left[0]).
+			WithHelp("a list of names orders all columns of the query; leave it out, or do not select the column")
+		return nil
+	}
+	return columns
 }
 
 // typeAST is a type as CREATE TABLE has it; false: it has no such type.

@@ -24,6 +24,9 @@ func TestCreateTableAs(t *testing.T) {
 			"page STRING NOT NULL|n BIGINT NOT NULL"},
 		{"CREATE TABLE fresh PARTITIONED BY (dt) WITH ('connector' = 'filesystem', 'path' = '/x', 'format' = 'json', 'sink.partition-commit.policy.kind' = 'success-file') AS SELECT uid, 'x' AS dt FROM clicks",
 			"uid BIGINT NOT NULL|dt CHAR(1) NOT NULL"},
+		{"CREATE TABLE fresh (ts, uid, twice) WITH ('connector' = 'print') AS SELECT uid, price * 2 AS twice, ts FROM clicks",
+			"ts TIMESTAMP_LTZ(3)|uid BIGINT NOT NULL|twice DECIMAL(21, 2)"},
+		{"CREATE TABLE IF NOT EXISTS fresh WITH ('connector' = 'print') AS SELECT page FROM clicks", "page STRING"},
 	} {
 		u, ds := Compile([]Source{{"ddl.sql", asDDL}, {"job.sql", x.sql}}, Options{Registry: sqltest.Registry(), Mode: ModeRun})
 		if ds.HasErrors() {
@@ -64,7 +67,12 @@ func TestCreateTableAsMistakes(t *testing.T) {
 		"CREATE TABLE fresh (note STRING NOT NULL)" + with + "SELECT uid FROM clicks":                            "NOT NULL",
 		"CREATE TABLE clicks" + with + "SELECT 1 AS x":                                                           "error[duplicate_table]",
 		"CREATE TEMPORARY TABLE fresh" + with + "SELECT uid FROM clicks":                                         "error[bad_table]",
-		"CREATE TABLE IF NOT EXISTS fresh" + with + "SELECT uid FROM clicks":                                     "error[not_yet]",
+		"CREATE TABLE IF NOT EXISTS clicks" + with + "SELECT nope FROM clicks":                                   "error[nothing_to_run]",
+		"CREATE TABLE fresh AS SELECT uid FROM clicks":                                                           "job.sql:1:14: error[missing_option]: table \"fresh\" has no 'connector'",
+		"CREATE TABLE fresh (uid, pag)" + with + "SELECT uid, page FROM clicks":                                  "job.sql:1:26: error[unknown_column]: the query gives no column \"pag\"",
+		"CREATE TABLE fresh (uid, uid)" + with + "SELECT uid, page FROM clicks":                                  "error[duplicate_column]",
+		"CREATE TABLE fresh (uid)" + with + "SELECT uid, page FROM clicks":                                       "error[column_count]: the list leaves out column \"page\"",
+		"CREATE TABLE fresh (uid, page) WITH ('connector' = 'print')":                                            "error[syntax_error]: the columns have no types",
 		"CREATE TABLE fresh WITH ('connector' = 'log', 'topic' = 'a') AS SELECT COUNT(*) AS n FROM clicks":       "error[updating_into_append]",
 		"EXPLAIN CREATE TABLE fresh" + with + "SELECT uid FROM clicks; INSERT INTO fresh SELECT uid FROM clicks": "error[unknown_table]",
 	} {

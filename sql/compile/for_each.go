@@ -125,6 +125,9 @@ func (c *compiler) declare(s *syntax.CreateTable) (*catalog.Table, *syntax.Inser
 	if s.As == nil {
 		return c.createTable(s), nil
 	}
+	if c.exists(s.Name, s.IfNotExists) {
+		return nil, nil // nothing is declared, and nothing filled
+	}
 	table, insert, ok := c.tableAs(s)
 	if !ok {
 		c.broken(s.Name)

@@ -15,6 +15,7 @@ import (
 var ruleNames = map[graph.Rule]string{
 	graph.RuleLast: "LAST_VALUE", graph.RuleFirst: "FIRST_VALUE", graph.RuleSum: "SUM",
 	graph.RuleCount: "COUNT", graph.RuleMin: "MIN", graph.RuleMax: "MAX",
+	graph.RuleAvg: "AVG", graph.RuleCollect: "ARRAY_AGG",
 }
 
 // wideRows are the rows of a wide table being built: one a key and window.

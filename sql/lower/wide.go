@@ -13,6 +13,7 @@ import (
 var wideRules = map[plan.Rule]graph.Rule{
 	plan.RuleLast: graph.RuleLast, plan.RuleFirst: graph.RuleFirst, plan.RuleSum: graph.RuleSum,
 	plan.RuleCount: graph.RuleCount, plan.RuleMin: graph.RuleMin, plan.RuleMax: graph.RuleMax,
+	plan.RuleAvg: graph.RuleAvg, plan.RuleCollect: graph.RuleCollect,
 }
 
 func (l *lowerer) wide(n *plan.Wide) (*lowered, error) {

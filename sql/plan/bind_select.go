@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/runtime/expr"
+	rt "github.com/millrace/millrace/runtime/types"
 	"github.com/millrace/millrace/sql/diag"
 	"github.com/millrace/millrace/sql/syntax"
 )
@@ -157,7 +158,7 @@ func (sel *selection) bindItems(bind func(e syntax.Expr) expr.Expr) bool {
 	for i, it := range sel.ast.Items {
 		switch it := it.(type) {
 		case *syntax.Star:
-			ok = sel.star(it) && ok
+			ok = sel.star(it, bind) && ok
 		case *syntax.SelectExpr:
 			e := bind(it.Expr)
 			if e == nil {
@@ -198,8 +199,17 @@ func itemName(it *syntax.SelectExpr, i int) (string, bool) {
 	return "EXPR$" + strconv.Itoa(i), false
 }
 
-func (sel *selection) star(s *syntax.Star) bool {
+func (sel *selection) star(s *syntax.Star, bind func(syntax.Expr) expr.Expr) bool {
 	sc := sel.plainScope
+	switch {
+	case s.Expr != nil:
+		return sel.fields(s, s.Expr, bind)
+	case s.Of != nil && !sc.isTable(s.Of):
+		ref := &syntax.ColumnRef{Loc: s.Of.Loc, Parts: s.Of.Parts}
+		if sc.has(ref) {
+			return sel.fields(s, ref, bind)
+		}
+	}
 	rels := sc.rels
 	if s.Of != nil {
 		name := s.Of.Last().Name
@@ -230,6 +240,28 @@ func (sel *selection) star(s *syntax.Star) bool {
 	}
 	for i := range cols {
 		sel.items = append(sel.items, item{e: cols[i].Ref(), name: cols[i].Name, named: true, span: s.Span()})
+	}
+	return true
+}
+
+// fields are the fields of a row, each a column.
+func (sel *selection) fields(s *syntax.Star, of syntax.Expr, bind func(syntax.Expr) expr.Expr) bool {
+	row := bind(of)
+	if row == nil {
+		return false
+	}
+	if t := row.Type(); t.Kind != rt.Row {
+		sel.b.errorf(diag.CodeTypeMismatch, of.Span(), "%s has no fields to spread: it is %s", row, t.WithNullable(true)).
+			WithHelp("* goes behind a table or a ROW")
+		return false
+	}
+	for _, f := range row.Type().Fields {
+		name := &syntax.Ident{Loc: syntax.Loc{Src: of.Span()}, Name: f.Name, Quoted: true}
+		e := bind(&syntax.FieldAccess{Loc: syntax.Loc{Src: s.Span()}, Base: of, Field: name})
+		if e == nil {
+			return false
+		}
+		sel.items = append(sel.items, item{e: e, name: f.Name, named: true, span: s.Span()})
 	}
 	return true
 }

@@ -299,11 +299,13 @@ func (g *grouping) callOf(e expr.Expr) *aggCall {
 
 // rule turns an aggregate call into the rule of a column.
 func (w *wideBinder) rule(wi *wideItem, c *aggCall) bool {
-	rules := map[string]Rule{"LAST_VALUE": RuleLast, "FIRST_VALUE": RuleFirst, "SUM": RuleSum, "COUNT": RuleCount, "MIN": RuleMin, "MAX": RuleMax}
+	rules := map[string]Rule{"LAST_VALUE": RuleLast, "FIRST_VALUE": RuleFirst, "SUM": RuleSum, "COUNT": RuleCount, "MIN": RuleMin, "MAX": RuleMax,
+		"AVG": RuleAvg, "ARRAY_AGG": RuleCollect}
 	r, ok := rules[c.call.Agg.Name]
-	if !ok || c.call.Options.Distinct || c.call.Options.KeepNulls || len(c.call.Args) > 1 {
+	// A condition makes NULLs of values, which all others skip.
+	if !ok || r == RuleCollect && (c.call.Filter != nil || c.call.Options.IgnoreNulls) || c.call.Options.Distinct || c.call.Options.KeepNulls || len(c.call.Args) > 1 {
 		w.fail(diag.CodeNotYet, c.span, "%s in a wide table is not supported yet", c.call.Text).
-			WithHelp("LAST_VALUE, FIRST_VALUE, SUM, COUNT, MIN and MAX work")
+			WithHelp("LAST_VALUE, FIRST_VALUE, SUM, COUNT, MIN, MAX, AVG and ARRAY_AGG work")
 		return false
 	}
 	wi.rule, wi.typ, wi.narrow = r, c.col.Type.WithNullable(true), c.col.Narrow

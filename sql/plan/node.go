@@ -185,11 +185,13 @@ const (
 	RuleCount
 	RuleMin
 	RuleMax
+	RuleAvg
+	RuleCollect
 )
 
 // String is the rule as EXPLAIN prints it.
 func (r Rule) String() string {
-	return [...]string{"last", "first", "sum", "count", "min", "max"}[r]
+	return [...]string{"last", "first", "sum", "count", "min", "max", "avg", "collect"}[r]
 }
 
 // Wide merges branches into one row per key and window. Cols are the keys,

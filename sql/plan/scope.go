@@ -136,6 +136,12 @@ func (s *scope) relation(name string) (*relation, bool) {
 	return nil, false
 }
 
+// isTable reports a name of a relation.
+func (s *scope) isTable(n *syntax.Name) bool {
+	_, ok := s.relation(n.Last().Name)
+	return ok
+}
+
 // find looks a column up in all relations.
 func (s *scope) find(name string) (found []*Column, in []string) {
 	for i := range s.merged {

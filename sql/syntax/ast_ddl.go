@@ -13,13 +13,15 @@ type CreateTable struct {
 	IfNotExists bool
 	Name        *Name
 	Elements    []TableElement
-	Comment     *StringLit // nil if absent
-	Partitions  *PartitionClause
-	HasWith     bool // WITH was written, maybe empty
-	Options     []*Option
-	Like        *Like      // nil if absent
-	ColumnsOf   *ColumnsOf // nil if absent; only together with Like
-	As          *Query     // nil if absent
+	// Columns are names alone, (a, b): the order of the columns of As. Only together with As.
+	Columns    []*Ident
+	Comment    *StringLit // nil if absent
+	Partitions *PartitionClause
+	HasWith    bool // WITH was written, maybe empty
+	Options    []*Option
+	Like       *Like      // nil if absent
+	ColumnsOf  *ColumnsOf // nil if absent; only together with Like
+	As         *Query     // nil if absent
 }
 
 func (*CreateTable) stmt() {}

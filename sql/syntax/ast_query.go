@@ -97,10 +97,11 @@ type SelectItem interface {
 	selectItem()
 }
 
-// Star is * or t.*.
+// Star is *, t.* or r.*, with the fields of column r, or (expr).*.
 type Star struct {
 	Loc
-	Of *Name // nil for *
+	Of   *Name // nil for * and (expr).*
+	Expr Expr  // nil but for (expr).*
 }
 
 // SelectExpr is expr [[AS] alias].

@@ -42,7 +42,13 @@ func (p *parser) createTable(start int, temporary bool) Stmt {
 	t := &CreateTable{Temporary: temporary, IfNotExists: p.ifNotExists()}
 	t.Name = p.name("a table name")
 	p.declares = t.Name
-	if p.isOp("(") {
+	names := p.pos
+	switch {
+	case p.namesAlone():
+		p.expectOp("(")
+		p.commaList(func() { t.Columns = append(t.Columns, p.ident("a column")) })
+		p.expectOp(")")
+	case p.isOp("("):
 		t.Elements = p.tableElements(p.tableElement)
 	}
 	t.Comment = p.comment()
@@ -65,12 +71,21 @@ func (p *parser) createTable(start int, temporary bool) Stmt {
 	case p.accept("AS"):
 		t.As = p.query()
 	}
+	if t.Columns != nil && t.As == nil {
+		p.fail(diag.Errorf(diag.CodeSyntaxError, p.span(&p.tokens[names]), "the columns have no types").
+			WithHelp("write (%s STRING, ...); names alone go with AS, and order its columns", t.Columns[0].Name))
+	}
 	if t.ColumnsOf == nil && p.is("WITH", "COLUMNS") {
 		p.fail(diag.Errorf(diag.CodeSyntaxError, p.span(p.cur()), "WITH COLUMNS OF goes after LIKE"))
 	}
 	p.misplacedClause()
 	t.Loc = p.from(start)
 	return t
+}
+
+// namesAlone reports (a, b, ...) or the beginning of it.
+func (p *parser) namesAlone() bool {
+	return p.isOp("(") && canStartName(p.at(1)) && (p.at(2).isOp(",") || p.at(2).isOp(")"))
 }
 
 // misplacedClause reports a clause of CREATE TABLE that comes too late.

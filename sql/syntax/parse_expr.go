@@ -280,12 +280,11 @@ func (p *parser) postfix(x Expr) Expr {
 			p.expectOp("]")
 			i.Loc = p.since(x)
 			x = i
+		case p.isOp(".") && p.at(1).isOp("*"):
+			p.spread = x // (expr).* of a SELECT list
+			return x
 		case p.isOp("."):
 			p.advance()
-			if p.isOp("*") {
-				p.fail(diag.Errorf(diag.CodeNotYet, p.since(x).Src, "spreading the fields of an expression is not supported yet").
-					WithHelp("name the fields"))
-			}
 			f := &FieldAccess{Base: x, Field: p.ident("a field")}
 			f.Loc = p.since(x)
 			x = f

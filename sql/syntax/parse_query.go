@@ -233,7 +233,13 @@ func (p *parser) selectItem() SelectItem {
 	if n := p.starName(); n != nil {
 		return &Star{Loc: p.from(start), Of: n}
 	}
-	item := &SelectExpr{Expr: p.expr()}
+	p.spread = nil
+	x := p.expr()
+	if p.spread != nil && p.spread == x {
+		p.pos += 2 // .*
+		return &Star{Loc: p.from(start), Expr: x}
+	}
+	item := &SelectExpr{Expr: x}
 	item.Alias = p.simpleAlias()
 	item.Loc = p.from(start)
 	return item

@@ -55,6 +55,7 @@ type parser struct {
 	closing []int // index of the matching bracket, by token; built when first needed
 
 	declares *Name // what the current statement creates
+	spread   Expr  // the expression behind which .* stands
 }
 
 func newParser(f *diag.File, opts Options) *parser {

@@ -140,6 +140,11 @@ func (p *printer) selectItem(i SelectItem) {
 			p.name(i.Of)
 			p.w(".")
 		}
+		if i.Expr != nil {
+			p.w("(")
+			p.expr(i.Expr, 0)
+			p.w(").")
+		}
 		p.w("*")
 	case *SelectExpr:
 		p.expr(i.Expr, 0)

@@ -177,6 +177,11 @@ func (p *printer) createTable(s *CreateTable) {
 	p.w("TABLE ")
 	p.wIf(s.IfNotExists, "IF NOT EXISTS ")
 	p.name(s.Name)
+	if s.Columns != nil {
+		p.w(" (")
+		join(p, s.Columns, p.ident)
+		p.w(")")
+	}
 	if s.Elements != nil {
 		p.elements(s.Elements)
 	}

@@ -69,6 +69,7 @@ func (c childVisitor) stmt(n Stmt) {
 	case *CreateTable:
 		c.one(n.Name)
 		visitAll(c, n.Elements)
+		visitAll(c, n.Columns)
 		c.one(n.Comment, n.Partitions)
 		visitAll(c, n.Options)
 		c.one(n.Like, n.ColumnsOf, n.As)
@@ -333,7 +334,7 @@ func (c childVisitor) query(n Node) {
 		c.one(n.From, n.Where, n.GroupBy, n.Having)
 		visitAll(c, n.Windows)
 	case *Star:
-		c.one(n.Of)
+		c.one(n.Of, n.Expr)
 	case *SelectExpr:
 		c.one(n.Expr, n.Alias)
 	case *GroupBy:
