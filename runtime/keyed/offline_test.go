@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/runtime/expr"
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/types"
+	"github.com/millrace/millrace/storage/vfs"
 )
 
 // profiles is a table with a generation for each window: the age of each user in it.
@@ -269,6 +270,9 @@ func TestOfflineBranch(t *testing.T) {
 			feeds: offlineFeeds(rng), opts: Options{GenerationPoll: time.Millisecond}}
 		s.job = offlineJob(1+rng.IntN(4), s.lateness, 0, p, creates, longTime)
 		s.job.Batch = seed%5 == 0
+		if seed%3 == 0 {
+			s.spill = vfs.NewMem()
+		}
 		s.check(offlineOracle(s, p, creates), seed)
 		if len(p.read) == 0 || !strings.HasPrefix(p.read[0], "g = ") {
 			t.Errorf("seed %d: the table was asked for %v", seed, p.read)
@@ -342,6 +346,9 @@ func TestOfflineCorrections(t *testing.T) {
 		p.mu.Lock()
 		p.failing, p.late = k%2, k%3
 		p.mu.Unlock()
+		if s.spill = nil; k%3 == 0 {
+			s.spill = vfs.NewMem()
+		}
 		book, ops, crashed := s.lives(w, job, uint64(k), k)
 		correctedProof(t, w, book, want, fmt.Sprintf("crash at operation %d (%s)", k, ops[len(ops)-1]))
 		again += len(w.table("out").replaced) - len(w.content("out"))
