@@ -75,7 +75,7 @@ func TestSpilledWideTablesSayTheSame(t *testing.T) {
 					give, again = append(give, p.Span), again+1
 				}
 			}
-			s.both(func(k Keyed, out *Results) error { return k.(*WideMerge).Barrier(give, out) })
+			s.both(func(k Keyed, out *Results) error { return k.(*WideMerge).Barrier(&Release{Windows: give}, out) })
 			s.same("%s", what)
 			return len(pending) > 0
 		}
@@ -146,7 +146,7 @@ func TestSpillingWideTablesToADiskThatFails(t *testing.T) {
 					return nil, err
 				}
 				if correct > 0 {
-					if err := w.Barrier(spansOf(w.Pending()), x.results(0)); err != nil {
+					if err := w.Barrier(&Release{Windows: spansOf(w.Pending())}, x.results(0)); err != nil {
 						return nil, err
 					}
 				}
@@ -155,7 +155,7 @@ func TestSpillingWideTablesToADiskThatFails(t *testing.T) {
 				return nil, err
 			}
 			for range 2 * correct {
-				if err := w.Barrier(spansOf(w.Pending()), x.results(0)); err != nil {
+				if err := w.Barrier(&Release{Windows: spansOf(w.Pending())}, x.results(0)); err != nil {
 					return nil, err
 				}
 			}
