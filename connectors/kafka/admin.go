@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
+	"maps"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/storage/acl"
 	"github.com/millrace/millrace/storage/authn"
 	"github.com/millrace/millrace/storage/quota"
@@ -30,17 +28,14 @@ type Admin struct{ client *kgo.Client }
 // as the tables' options have them without "properties."; an unknown one is a
 // *connector.OptionError. Nothing is asked yet.
 func NewAdmin(brokers string, properties map[string]string) (*Admin, error) {
-	spec := connector.Spec{Name: "kafka", Options: slices.Concat(connectionOptions(), consumerOptions()), Validate: validateSecurity}
-	with := map[string]string{"connector": "kafka"}
-	for k, v := range properties {
-		with["properties."+k] = v
+	with := maps.Clone(properties)
+	if with == nil {
+		with = map[string]string{}
 	}
-	with["properties.bootstrap.servers"] = brokers
-	v, faults := spec.Resolve(with)
-	if len(faults) > 0 {
-		f := *faults[0]
-		f.Key, f.Message = strings.TrimPrefix(f.Key, "properties."), strings.ReplaceAll(f.Message, "properties.", "")
-		return nil, &f
+	with["bootstrap.servers"] = brokers
+	v, err := resolveProperties(with, consumerOptions()...)
+	if err != nil {
+		return nil, err
 	}
 	opts, err := clientOptions(v)
 	if err != nil {

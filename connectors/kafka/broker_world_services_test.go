@@ -25,7 +25,7 @@ var shared *services.Kafka
 
 func TestMain(m *testing.M) {
 	os.Exit(services.Main(m, 5*time.Minute, func(ctx context.Context, dir string) (_ *services.Kafka, err error) {
-		shared, err = services.StartKafka(ctx, services.KafkaOptions{Dir: dir, Proxies: true, Properties: quickly(nil)})
+		shared, err = services.StartKafka(ctx, services.KafkaOptions{Dir: dir, Proxies: true, Properties: quickly(map[string]string{"inter.broker.listener.name": "PROXIED"})})
 		return shared, err
 	}))
 }
@@ -95,7 +95,7 @@ func (w *sinkWorld) begun(opts ...kgo.Opt) (s *sink, first, second connector.Art
 	check(w.t, err)
 	if st := w.lane(s); len(opts) > 0 { // another producer in place of the lane's
 		st.drop()
-		st.client, err = kgo.NewClient(append(s.producerOptions(st.txn), opts...)...)
+		st.client, err = kgo.NewClient(append(s.producerOptions(st), opts...)...)
 		check(w.t, err)
 	}
 	first = w.seal(wr, a, 0, conntest.Rows(0, 10))

@@ -52,7 +52,7 @@ func (s *source) Check(ctx context.Context, saved []connector.Position) ([]error
 		}
 		at, asked := ends[p.Partition.ID]
 		if asked && at.Err != nil {
-			return nil, failed(at.Err, "asking for the end of leader epoch %d of topic %s partition %d", p.LeaderEpoch, s.topic, p.Partition.ID)
+			return nil, s.conn.failed(at.Err, s.topic, "asking for the end of leader epoch %d of topic %s partition %d", p.LeaderEpoch, s.topic, p.Partition.ID)
 		}
 		if m := compare(p, first.Offset, end.Offset, at, asked, t.partitions[p.Partition.ID].epoch); m != nil {
 			out[i] = m
@@ -68,7 +68,7 @@ func (s *source) epochEnds(ctx context.Context, c *conn, r kadm.OffsetForLeaderE
 	}
 	all, err := c.admin.OffsetForLeaderEpoch(ctx, r)
 	if err != nil {
-		return nil, failed(err, "asking for the leader epochs of topic %s", s.topic)
+		return nil, s.conn.failed(err, s.topic, "asking for the leader epochs of topic %s", s.topic)
 	}
 	return all[s.topic], nil
 }

@@ -106,10 +106,10 @@ func (s *sink) begin(ctx context.Context, st *laneState) error {
 	return nil
 }
 
-// producer makes the producer of a transactional id the only one.
-func (s *sink) producer(ctx context.Context, txn string) (c *kgo.Client, err error) {
+// producer makes the producer of a lane's transactional id the only one.
+func (s *sink) producer(ctx context.Context, st *laneState) (c *kgo.Client, err error) {
 	err = s.persist(ctx, millis(s.table.Options, keyAPITimeout), func(ctx context.Context) error {
-		if c, err = kgo.NewClient(s.producerOptions(txn)...); err != nil {
+		if c, err = kgo.NewClient(s.producerOptions(st)...); err != nil {
 			return fmt.Errorf("setting up a Kafka client: %w", err)
 		}
 		if s.commits == nil {
@@ -117,7 +117,7 @@ func (s *sink) producer(ctx context.Context, txn string) (c *kgo.Client, err err
 		}
 		if _, _, err := c.ProducerID(ctx); err != nil {
 			c.Close()
-			return sinkFailed(failed(err, "initializing the producer with transactional id %s", txn))
+			return sinkFailed(s.conn.failed(err, "", "initializing the producer with transactional id %s", st.txn))
 		}
 		return nil
 	})

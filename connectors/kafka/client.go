@@ -1,11 +1,13 @@
 package kafka
 
 import (
+	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,9 +23,16 @@ type Error struct {
 	// Op is what was tried, as a gerund with its object.
 	Op  string
 	Err error
+	// Hint is what to do about it; empty: nothing that is known.
+	Hint string
 }
 
-func (e *Error) Error() string { return e.Op + ": " + e.Err.Error() }
+func (e *Error) Error() string {
+	if e.Hint == "" {
+		return e.Op + ": " + e.Err.Error()
+	}
+	return e.Op + ": " + e.Err.Error() + "; " + e.Hint
+}
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
@@ -35,11 +44,8 @@ func (e *Error) Retryable() bool {
 	if errors.As(e.Err, &broker) {
 		return broker.Retriable
 	}
-	var unknown x509.UnknownAuthorityError
-	var host x509.HostnameError
-	var invalid x509.CertificateInvalidError
-	var verification *tls.CertificateVerificationError
-	return !errors.As(e.Err, &unknown) && !errors.As(e.Err, &host) && !errors.As(e.Err, &invalid) && !errors.As(e.Err, &verification)
+	var handshake *tlsError
+	return !errors.As(e.Err, &handshake)
 }
 
 var _ connector.Retryable = (*Error)(nil)
@@ -55,6 +61,31 @@ func failed(err error, format string, args ...any) error {
 	return &Error{Op: fmt.Sprintf(format, args...), Err: err}
 }
 
+// failed is an error of something asked for on a topic, empty: on none, with the right that
+// was missing.
+func (c *conn) failed(err error, topic, format string, args ...any) error {
+	hint := c.access.hint(err, topic)
+	e := failed(err, format, args...).(*Error)
+	e.Hint = hint
+	return e
+}
+
+// resolveProperties reads properties by the names of Java's clients.
+func resolveProperties(properties map[string]string, more ...connector.Option) (connector.Values, error) {
+	spec := connector.Spec{Name: "kafka", Options: slices.Concat(connectionOptions(), more), Validate: validateSecurity}
+	with := map[string]string{"connector": "kafka"}
+	for k, v := range properties {
+		with["properties."+k] = v
+	}
+	v, faults := spec.Resolve(with)
+	if len(faults) > 0 {
+		f := *faults[0]
+		f.Key, f.Message = strings.TrimPrefix(f.Key, "properties."), strings.ReplaceAll(f.Message, "properties.", "")
+		return v, &f
+	}
+	return v, nil
+}
+
 // clientOptions are the table's properties in the client's terms.
 func clientOptions(v connector.Values) ([]kgo.Opt, error) {
 	var seeds []string
@@ -65,15 +96,12 @@ func clientOptions(v connector.Values) ([]kgo.Opt, error) {
 		kgo.SeedBrokers(seeds...), kgo.ClientID(v.String("properties.client.id")), kgo.DisableClientMetrics(),
 		kgo.RequestTimeoutOverhead(millis(v, "properties.request.timeout.ms")),
 		kgo.RetryTimeout(millis(v, "properties.default.api.timeout.ms")),
-		kgo.DialTimeout(millis(v, "properties.request.timeout.ms")),
 	}
-	t, err := transport(v)
+	dial, err := dialer(v)
 	if err != nil {
 		return nil, err
 	}
-	if t != nil {
-		opts = append(opts, kgo.DialTLSConfig(t))
-	}
+	opts = append(opts, kgo.Dialer(dial))
 	m, err := login(v)
 	if err != nil {
 		return nil, err
@@ -84,21 +112,42 @@ func clientOptions(v connector.Values) ([]kgo.Opt, error) {
 	return opts, nil
 }
 
+type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// dialer opens connections as the table's properties say.
+func dialer(v connector.Values) (dialFunc, error) {
+	plain := &net.Dialer{Timeout: millis(v, "properties.request.timeout.ms")}
+	config, err := transport(v)
+	if err != nil || config == nil {
+		return plain.DialContext, err
+	}
+	// The broker's name is that of the address: tls.Dialer sees to it.
+	secured := &tls.Dialer{NetDialer: plain, Config: config}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := secured.DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, explainTLS(v, addr, err)
+		}
+		return &tlsConn{Conn: c, v: v, addr: addr}, nil
+	}, nil
+}
+
 // conn is a connection to the cluster. Each reader has its own: brokers answer
 // the requests of one connection in turn, and a fetch may wait.
 type conn struct {
 	client *kgo.Client
 	admin  *kadm.Client
+	access *access
 }
 
-func connect(v connector.Values, opts []kgo.Opt) (*conn, error) {
+func connect(v connector.Values, opts []kgo.Opt, a *access) (*conn, error) {
 	c, err := kgo.NewClient(opts...)
 	if err != nil {
 		return nil, fmt.Errorf("setting up a Kafka client: %w", err)
 	}
-	a := kadm.NewClient(c)
-	a.SetTimeoutMillis(int32(brokerTime(v).Milliseconds()))
-	return &conn{client: c, admin: a}, nil
+	admin := kadm.NewClient(c)
+	admin.SetTimeoutMillis(int32(brokerTime(v).Milliseconds()))
+	return &conn{client: c, admin: admin, access: a}, nil
 }
 
 // brokerTime is what requests that say how long the broker may take say. The client

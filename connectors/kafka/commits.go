@@ -92,7 +92,7 @@ func createCommits(ctx context.Context, c *conn) error {
 		err = resp.Err
 	}
 	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
-		return sinkFailed(failed(err, "creating topic %s (%d partitions, cleanup.policy=compact)", commitsTopic, commitsPartitions))
+		return sinkFailed(c.failed(err, commitsTopic, "creating topic %s (%d partitions, cleanup.policy=compact)", commitsTopic, commitsPartitions))
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func topicConfig(ctx context.Context, c *conn, topic, key string) (string, error
 		return err
 	})
 	if err != nil {
-		return "", failed(err, "asking for the settings of topic %s", topic)
+		return "", c.failed(err, topic, "asking for the settings of topic %s", topic)
 	}
 	for _, x := range r.Configs {
 		if x.Key == key && x.Value != nil {
@@ -179,7 +179,7 @@ func (l *commitLog) readTo(ctx context.Context, list func(context.Context, ...st
 		err = fmt.Errorf("partition %d is not in the answer", l.partition)
 	}
 	if err != nil {
-		return sinkFailed(failed(err, "asking for the end of topic %s", commitsTopic))
+		return sinkFailed(l.conn.failed(err, commitsTopic, "asking for the end of topic %s", commitsTopic))
 	}
 	if end.Offset <= l.next {
 		return nil
@@ -208,7 +208,7 @@ func (l *commitLog) read(ctx context.Context, end int64) error {
 			if errors.Is(e.Err, context.DeadlineExceeded) {
 				return &waitError{from: l.next, end: end, partition: l.partition, holder: l.holder()}
 			}
-			return sinkFailed(failed(e.Err, "reading topic %s", commitsTopic))
+			return sinkFailed(l.conn.failed(e.Err, commitsTopic, "reading topic %s", commitsTopic))
 		}
 		for it := fs.RecordIter(); !it.Done(); {
 			r := it.Next()

@@ -81,7 +81,8 @@
 //
 // How the newest transaction of a lane ended is asked before its producer is
 // initialized, since brokers that start again may call it complete without telling
-// the partitions; what hangs there is ended the same way before the lane writes.
+// the partitions; what hangs there is ended the same way before the lane writes. A
+// producer that lives on asks when it connects to a broker anew (ending.go).
 //
 // With 'sink.delivery-guarantee' = 'at-least-once' there are no transactions, no
 // records of the job, and no fences across processes.

@@ -12,16 +12,28 @@ import (
 	"github.com/twmb/franz-go/pkg/kversion"
 )
 
-// decision is how the newest transaction of a transactional id ended.
-type decision struct {
-	ended    bool // as the coordinator says
-	commit   bool
+// The coordinator answers a commit before the partitions know of it. Where it starts again
+// meanwhile, it takes partitions that have no leader yet for deleted ones (Apache Kafka
+// 4.3.1), and calls the transaction complete: it hangs in them, and nobody reads on there,
+// whatever the timeout. The next transaction of the producer that ends in such a partition
+// ends it, too: an abort hides what was committed, a commit shows what was aborted. So what
+// hangs is ended the way it was decided before the lane writes anything else.
+
+// txnState is what a coordinator knows of a transactional id.
+type txnState struct {
+	name     string // of the state, in Kafka's words; empty: the id is unknown
 	producer int64
+	epoch    int16
 }
 
-// decided asks the coordinator how a lane's newest transaction ended. It has to be asked
-// before a producer is initialized, which makes it forget.
-func (s *sink) decided(ctx context.Context, txn string) (d decision, err error) {
+// ended reports whether the coordinator knows how the newest transaction ended.
+func (x txnState) ended() bool { return x.name == "CompleteCommit" || x.name == "CompleteAbort" }
+
+func (x txnState) committed() bool { return x.name == "CompleteCommit" }
+
+// stateOf asks the coordinator for the state of a transactional id, until it is done with a
+// transaction that is being ended.
+func (s *sink) stateOf(ctx context.Context, txn string) (out txnState, err error) {
 	err = s.persist(ctx, millis(s.table.Options, keyAPITimeout), func(ctx context.Context) error {
 		all, err := s.conn.admin.DescribeTransactions(ctx, txn)
 		x := all[txn]
@@ -30,88 +42,203 @@ func (s *sink) decided(ctx context.Context, txn string) (d decision, err error) 
 		}
 		switch {
 		case is(err, kerr.TransactionalIDNotFound):
+			out = txnState{}
 			return nil
 		case err != nil:
-			return sinkFailed(failed(err, "asking for the state of transactional id %s", txn))
-		case x.State == "PrepareCommit", x.State == "PrepareAbort":
-			return sinkFailed(failed(kerr.ConcurrentTransactions, "waiting for the end of the transaction of transactional id %s", txn))
+			return sinkFailed(s.conn.failed(err, "", "asking for the state of transactional id %s", txn))
+		case x.State == "PrepareCommit", x.State == "PrepareAbort", x.State == "PrepareEpochFence":
+			return sinkFailed(s.conn.failed(kerr.ConcurrentTransactions, "", "waiting for the end of the transaction of transactional id %s", txn))
 		}
-		d = decision{ended: x.State == "CompleteCommit" || x.State == "CompleteAbort", commit: x.State == "CompleteCommit", producer: x.ProducerID}
+		out = txnState{name: x.State, producer: x.ProducerID, epoch: x.ProducerEpoch}
 		return nil
 	})
-	return d, err
+	return out, err
 }
 
-// hanging are the partitions of a topic in which a producer's transaction is open.
-// Without the right to ask they are all that are given.
-func (s *sink) hanging(ctx context.Context, topic string, partitions []int32, producer int64) ([]int32, error) {
+// openIn is a partition in which a transaction of a producer is open.
+type openIn struct {
+	producer  int64
+	topic     string
+	partition int32
+	start     int64 // its first offset; -1: the user may not ask, and it may be open or not
+	epoch     int16 // of the producer when it wrote there last
+	commit    bool  // how it ends, once that is known
+}
+
+func (o openIn) String() string {
+	return fmt.Sprintf("topic %s partition %d from offset %d on", o.topic, o.partition, o.start)
+}
+
+// same reports whether both are the same transaction.
+func (o openIn) same(x openIn) bool {
+	return o.producer == x.producer && o.topic == x.topic && o.partition == x.partition && o.start == x.start
+}
+
+// openOf is where a producer's transaction is open: in the table's topic and in the lane's
+// partition of the topic of commits.
+func (s *sink) openOf(ctx context.Context, producer int64) (out []openIn, err error) {
+	d, err := describeTopic(ctx, s.conn, s.topic, deletedAfter)
+	if err != nil {
+		return nil, sinkFailed(err)
+	}
+	var all []int32
+	for p := range len(d.partitions) {
+		all = append(all, int32(p))
+	}
+	for _, t := range []struct {
+		topic      string
+		partitions []int32
+	}{{commitsTopic, []int32{s.commits.partition}}, {s.topic, all}} {
+		open, err := s.openInTopic(ctx, t.topic, t.partitions, producer)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, open...)
+	}
+	return out, nil
+}
+
+// openInTopic is openOf in one topic. Without the right to ask it gives all partitions.
+func (s *sink) openInTopic(ctx context.Context, topic string, partitions []int32, producer int64) (out []openIn, err error) {
 	var set kadm.TopicsSet
 	set.Add(topic, partitions...)
 	all, err := s.conn.admin.DescribeProducers(ctx, set)
-	var out []int32
 	all.EachPartition(func(p kadm.DescribedProducersPartition) {
 		if p.Err != nil && err == nil {
 			err = p.Err
 		}
 		for _, x := range p.ActiveProducers {
 			if x.ProducerID == producer && x.CurrentTxnStartOffset >= 0 {
-				out = append(out, p.Partition)
+				out = append(out, openIn{producer: producer, topic: topic, partition: p.Partition, start: x.CurrentTxnStartOffset, epoch: x.ProducerEpoch})
 			}
 		}
 	})
 	var denied *kadm.AuthError
 	switch {
 	case errors.As(err, &denied), is(err, kerr.TopicAuthorizationFailed):
-		return partitions, nil
+		out = nil
+		for _, p := range partitions {
+			out = append(out, openIn{producer: producer, topic: topic, partition: p, start: -1})
+		}
+		return out, nil
 	case err != nil:
-		return nil, sinkFailed(failed(err, "asking for the open transactions of topic %s", topic))
+		return nil, sinkFailed(s.conn.failed(err, topic, "asking for the open transactions of topic %s", topic))
 	}
 	return out, nil
 }
 
-// endHanging ends a transaction whose end the brokers lost. The coordinator answers a
-// commit before the partitions know of it. Where it starts again meanwhile, it takes
-// partitions that have no leader yet for deleted ones (Apache Kafka 4.3.1), and calls
-// the transaction complete: nobody reads on in them, whatever the timeout. Another
-// transaction of the same producer with these partitions and the same end gives them
-// the marker that is missing. The lane's producer has to be initialized, and nothing
-// written by it.
-func (s *sink) endHanging(ctx context.Context, c *kgo.Client, txn string, was decision) (mended bool, err error) {
-	if !was.ended {
-		return false, nil
+// undecidedError: a transaction hangs, and nobody knows any more how it was to end.
+type undecidedError struct {
+	txn string
+	at  openIn
+}
+
+func (e *undecidedError) Error() string {
+	return fmt.Sprintf("%s a transaction of transactional id %s (producer id %d) hangs: the brokers lost its end, and whoever was to end it was killed, so that it is not known any more whether it was committed; nothing is written, because that would decide it. See whether the rows there are missed (read them with read_uncommitted). kafka-transactions.sh abort --topic %s --partition %d --start-offset %d leaves them out",
+		e.at, e.txn, e.at.producer, e.at.topic, e.at.partition, e.at.start)
+}
+
+// Retryable implements connector.Retryable: somebody else may just be ending it.
+func (e *undecidedError) Retryable() bool { return true }
+
+// decides reports how a transaction that hangs has to end, of what the lane knows itself.
+func (st *laneState) decides(o openIn) (commit, known bool) {
+	for _, h := range st.hanging {
+		if h.same(o) {
+			return h.commit, true
+		}
 	}
-	d, err := describeTopic(ctx, s.conn, s.topic, deletedAfter)
+	return true, st.ending.covers(o)
+}
+
+// leftovers ends what is open under a lane's transactional id at its coordinator, and gives
+// what hangs in partitions. The coordinator has to be asked before a producer is
+// initialized, which makes it forget.
+func (s *sink) leftovers(ctx context.Context, st *laneState) (hanging []openIn, x txnState, err error) {
+	if x, err = s.stateOf(ctx, st.txn); err != nil || x.name == "" {
+		return nil, x, err
+	}
+	open, err := s.openOf(ctx, x.producer)
 	if err != nil {
-		return false, sinkFailed(err)
+		return nil, x, err
 	}
-	var all []int32
-	for p := range len(d.partitions) {
-		all = append(all, int32(p))
-	}
-	in := map[string][]int32{}
-	for topic, partitions := range map[string][]int32{commitsTopic: {s.commits.partition}, s.topic: all} {
-		open, err := s.hanging(ctx, topic, partitions, was.producer)
+	if x.name == "Ongoing" {
+		// Each transaction has an epoch of its own (Kafka 4), so that what an earlier
+		// one left is told from it. After its abort it would not be.
+		for _, o := range open {
+			if _, known := st.decides(o); !known && o.start >= 0 && o.epoch < x.epoch {
+				return nil, x, &undecidedError{st.txn, o}
+			}
+		}
+		if err := s.fence(ctx, st.txn); err != nil {
+			return nil, x, err
+		}
+		if x, err = s.stateOf(ctx, st.txn); err == nil {
+			open, err = s.openOf(ctx, x.producer)
+		}
 		if err != nil {
-			return false, err
-		}
-		if len(open) > 0 {
-			in[topic] = open
+			return nil, x, err
 		}
 	}
-	if len(in) == 0 {
-		return false, nil
+	for _, o := range open {
+		var known bool
+		switch o.commit, known = st.decides(o); {
+		case known:
+		case x.ended():
+			o.commit = x.committed()
+		case o.start < 0:
+			continue // as a rule nothing is open
+		default:
+			return nil, x, &undecidedError{st.txn, o}
+		}
+		hanging = append(hanging, o)
+	}
+	return hanging, x, nil
+}
+
+// fence has the coordinator abort the transaction that is open under a transactional id. It
+// says so by its state.
+func (s *sink) fence(ctx context.Context, txn string) error {
+	return s.persist(ctx, millis(s.table.Options, keyAPITimeout), func(ctx context.Context) error {
+		req := kmsg.NewPtrInitProducerIDRequest()
+		req.TransactionalID, req.TransactionTimeoutMillis = &txn, int32(s.table.Options.Int(keyTxnTimeout))
+		resp, err := req.RequestWith(ctx, s.conn.client)
+		if err == nil {
+			err = kerr.ErrorForCode(resp.ErrorCode)
+		}
+		if err != nil && !is(err, kerr.ConcurrentTransactions) { // it is being aborted
+			return sinkFailed(s.conn.failed(err, "", "ending the transaction of transactional id %s", txn))
+		}
+		return nil
+	})
+}
+
+// endHanging ends transactions that hang: another one of the same producer with these
+// partitions and the same end gives them the marker that is missing. The producer has to be
+// initialized, and nothing written by it.
+func (s *sink) endHanging(ctx context.Context, c *kgo.Client, txn string, hanging []openIn) error {
+	if len(hanging) == 0 {
+		return nil
 	}
 	id, epoch, err := c.ProducerID(ctx)
-	if err == nil && id != was.producer {
-		err = fmt.Errorf("producer id %d is %d now", was.producer, id)
+	if err == nil && id != hanging[0].producer {
+		err = fmt.Errorf("producer id %d is %d now", hanging[0].producer, id)
 	}
-	if err == nil {
-		err = s.endAgain(ctx, txn, id, epoch, in, was.commit)
+	for _, commit := range []bool{true, false} {
+		in := map[string][]int32{}
+		for _, o := range hanging {
+			if o.commit == commit {
+				in[o.topic] = append(in[o.topic], o.partition)
+			}
+		}
+		if err == nil && len(in) > 0 {
+			err = s.endAgain(ctx, txn, id, epoch, in, commit)
+		}
 	}
 	if err != nil {
-		return false, sinkFailed(failed(err, "ending the transaction of transactional id %s that hangs in %v, since the brokers lost its end", txn, in))
+		return sinkFailed(s.conn.failed(err, "", "ending the transaction of transactional id %s that hangs in %v, since the brokers lost its end", txn, hanging))
 	}
-	return true, nil
+	return nil
 }
 
 // endAgain is a transaction without records. The requests are those of the protocol in
@@ -132,16 +259,23 @@ func (s *sink) endAgain(ctx context.Context, txn string, id int64, epoch int16, 
 		t.Topic, t.Partitions = topic, partitions
 		add.Topics = append(add.Topics, t)
 	}
-	added, err := add.RequestWith(ctx, c)
-	if err != nil {
-		return err
-	}
-	for _, t := range added.Topics {
-		for _, p := range t.Partitions {
-			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
-				return fmt.Errorf("topic %s partition %d: %w", t.Topic, p.Partition, err)
+	// The one before it may be being ended still.
+	err = s.persist(ctx, millis(s.table.Options, keyAPITimeout), func(ctx context.Context) error {
+		added, err := add.RequestWith(ctx, c)
+		if err != nil {
+			return sinkFailed(err)
+		}
+		for _, t := range added.Topics {
+			for _, p := range t.Partitions {
+				if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+					return sinkFailed(s.conn.failed(err, t.Topic, "adding topic %s partition %d", t.Topic, p.Partition))
+				}
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	end := kmsg.NewPtrEndTxnRequest()
 	end.TransactionalID, end.ProducerID, end.ProducerEpoch, end.Commit = txn, id, epoch, commit
@@ -155,56 +289,51 @@ func (s *sink) endAgain(ctx context.Context, txn string, id int64, epoch int16, 
 // ended is a lane's new producer, with nothing open of those before it.
 func (s *sink) ended(ctx context.Context, st *laneState) (*kgo.Client, error) {
 	if s.commits == nil {
-		return s.producer(ctx, st.txn)
+		return s.producer(ctx, st)
 	}
-	was, err := s.decided(ctx, st.txn)
+	hanging, _, err := s.leftovers(ctx, st)
 	if err != nil {
 		return nil, err
 	}
-	if !st.was.ended || was.ended || was.producer != st.was.producer {
-		st.was = was // else an earlier try made the coordinator forget
+	st.hanging = hanging // from now on the coordinator does not know how it ends
+	st.ending.forget()
+	c, err := s.producer(ctx, st)
+	if err != nil || len(hanging) == 0 {
+		return c, err
 	}
-	c, err := s.producer(ctx, st.txn)
+	err = s.endHanging(ctx, c, st.txn, hanging)
+	c.Close()
 	if err != nil {
 		return nil, err
 	}
-	mended, err := s.endHanging(ctx, c, st.txn, st.was)
-	if err != nil {
-		c.Close()
-		return nil, err
-	}
-	st.was = decision{}
-	if mended {
-		// Its next transaction must not begin before that one's end is everywhere.
-		c.Close()
-		return s.producer(ctx, st.txn)
-	}
-	return c, nil
+	st.hanging = nil
+	// Its next transaction must not begin before that one's end is everywhere.
+	return s.producer(ctx, st)
 }
 
 // endOpen fences an earlier run's lane, ends what it left open, and what hangs of it in
 // the topics of commits and of this table. The coordinator is made to remember how
 // its newest transaction ended: the topics of other tables are their own sinks' business.
 func (s *sink) endOpen(ctx context.Context, txn string) error {
-	was, err := s.decided(ctx, txn)
+	st := newLane(txn)
+	hanging, was, err := s.leftovers(ctx, st)
 	if err != nil {
 		return err
 	}
-	c, err := s.producer(ctx, txn)
+	c, err := s.producer(ctx, st)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	mended, err := s.endHanging(ctx, c, txn, was)
-	if err != nil || mended || !was.ended {
-		return err
+	if len(hanging) > 0 || !was.ended() {
+		return s.endHanging(ctx, c, txn, hanging)
 	}
 	id, epoch, err := c.ProducerID(ctx)
 	if err != nil || id != was.producer {
 		return err
 	}
-	if err := s.endAgain(ctx, txn, id, epoch, map[string][]int32{commitsTopic: {s.commits.partition}}, was.commit); err != nil {
-		return sinkFailed(failed(err, "ending the transactions of transactional id %s", txn))
+	if err := s.endAgain(ctx, txn, id, epoch, map[string][]int32{commitsTopic: {s.commits.partition}}, was.committed()); err != nil {
+		return sinkFailed(s.conn.failed(err, "", "ending the transactions of transactional id %s", txn))
 	}
 	return nil
 }

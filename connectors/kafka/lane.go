@@ -64,10 +64,11 @@ type laneState struct {
 	// wrong with it.
 	client *kgo.Client
 	record laneRecord
-	// was is how the transaction before the producer ended, until nothing of it hangs.
-	was    decision
-	opened bool
-	high   point // epoch of the newest attempt of this process
+	// hanging is what was found to hang before the producer was initialized, until it is ended.
+	hanging []openIn
+	ending  ending
+	opened  bool
+	high    point // epoch of the newest attempt of this process
 	// settled: what is before it is never asked for again.
 	settled point
 	// sealed are the rows of artefacts that were not published yet.

@@ -32,17 +32,23 @@ func (s *sink) transactLane(ctx context.Context, st *laneState, rows []kgo.Recor
 func (s *sink) transact(ctx context.Context, st *laneState, rows []kgo.Record, commit *kgo.Record) error {
 	ctx, cancel := context.WithTimeout(ctx, millis(s.table.Options, keyTxnTimeout))
 	defer cancel()
+	ctx, hangs := st.ending.next(ctx)
 	if err := st.client.BeginTransaction(); err != nil {
 		st.drop()
-		return refused(sinkFailed(failed(err, "beginning a transaction")))
+		return refused(sinkFailed(s.conn.failed(err, "", "beginning a transaction")))
 	}
 	commit.Topic, commit.Partition = commitsTopic, s.commits.partition
 	err := produce(ctx, st.client, rows, commit)
 	if err != nil {
-		err = s.whyUnwritten(failed(err, "writing to topic %s", s.topic))
+		err = s.whyUnwritten(s.conn.failed(err, s.topic, "writing to topic %s", s.topic))
 	} else if len(rows) > 0 {
 		// The topic that has the id now had it when the rows were written.
 		_, err = s.same(ctx)
+	}
+	if h := hangs(); h != nil {
+		// Neither a commit nor an abort is to come before what hangs is ended.
+		st.drop()
+		return refused(h)
 	}
 	if err != nil {
 		st.abort(err)
@@ -51,8 +57,9 @@ func (s *sink) transact(ctx context.Context, st *laneState, rows []kgo.Record, c
 	if err := st.client.EndTransaction(ctx, kgo.TryCommit); err != nil {
 		// Invariant 3: it may have been committed.
 		st.drop()
-		return sinkFailed(failed(err, "committing a transaction of topic %s", s.topic))
+		return sinkFailed(s.conn.failed(err, s.topic, "committing a transaction of topic %s", s.topic))
 	}
+	st.ending.committed(rows, commit)
 	return nil
 }
 
@@ -194,7 +201,7 @@ func (s *sink) publish(ctx context.Context, st *laneState, h *connector.Header, 
 		defer cancel()
 		if err := produce(ctx, st.client, rows, nil); err != nil {
 			st.drop()
-			return s.whyUnwritten(failed(err, "writing to topic %s", s.topic))
+			return s.whyUnwritten(s.conn.failed(err, s.topic, "writing to topic %s", s.topic))
 		}
 		st.record = st.record.with(at, st.settled)
 		delete(st.sealed, at)

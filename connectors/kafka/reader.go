@@ -116,7 +116,7 @@ func (s *source) Open(_ context.Context, splits []connector.Split, columns []int
 	if r.decoder, err = s.layout.NewDecoder(columns); err != nil {
 		return nil, err
 	}
-	c, err := connect(s.table.Options, s.opts)
+	c, err := connect(s.table.Options, s.opts, s.conn.access)
 	if err != nil {
 		return nil, err
 	}

@@ -57,12 +57,6 @@ func sinkFailed(err error) *sinkError {
 		out.again = e.Retryable()
 	}
 	switch {
-	case is(err, kerr.TransactionalIDAuthorizationFailed):
-		out.hint = "the user needs Write and Describe on the transactional ids that start with 'sink.transactional-id-prefix'"
-	case is(err, kerr.TopicAuthorizationFailed):
-		out.hint = "the user needs Write, Describe and DescribeConfigs on the topic, and Read, Write, Describe, DescribeConfigs and Create on " + commitsTopic
-	case is(err, kerr.ClusterAuthorizationFailed):
-		out.hint = "the user needs the right to create " + commitsTopic + ", or somebody creates it"
 	case is(err, kerr.InvalidTransactionTimeout):
 		out.hint = "lower 'properties.transaction.timeout.ms' to the brokers' transaction.max.timeout.ms"
 	case is(err, kerr.InvalidReplicationFactor):

@@ -1,11 +1,8 @@
 package kafka
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/sasl"
@@ -24,6 +21,9 @@ const (
 	keyTrustFile = "properties.ssl.truststore.location"
 	keyTrustText = "properties.ssl.truststore.certificates"
 	keyHostCheck = "properties.ssl.endpoint.identification.algorithm"
+	keyKeyFile   = "properties.ssl.keystore.location"
+	keyKeyText   = "properties.ssl.keystore.key"
+	keyChainText = "properties.ssl.keystore.certificate.chain"
 )
 
 func usesSASL(v connector.Values) bool { return strings.HasPrefix(v.String(keyProtocol), "SASL_") }
@@ -39,7 +39,7 @@ func validateSecurity(v connector.Values) error {
 				Hint: "use SASL_SSL or SASL_PLAINTEXT"}
 		}
 	}
-	for _, key := range []string{"properties.ssl.truststore.type", keyTrustFile, keyTrustText, keyHostCheck} {
+	for _, key := range []string{"properties.ssl.truststore.type", keyTrustFile, keyTrustText, keyHostCheck, "properties.ssl.keystore.type", keyKeyFile, keyKeyText, keyChainText} {
 		if v.Has(key) && !usesTLS(v) {
 			return &connector.OptionError{Key: key, Message: fmt.Sprintf("%q has no effect with %q = '%s'", key, keyProtocol, v.String(keyProtocol)),
 				Hint: "use SSL or SASL_SSL"}
@@ -48,8 +48,8 @@ func validateSecurity(v connector.Values) error {
 	if v.Has(keyTrustFile) && v.Has(keyTrustText) {
 		return &connector.OptionError{Key: keyTrustText, Message: fmt.Sprintf("%q and %q are both given", keyTrustFile, keyTrustText)}
 	}
-	if !usesSASL(v) {
-		return nil
+	if err := validateKeys(v); err != nil || !usesSASL(v) {
+		return err
 	}
 	if !v.Has(keyMechanism) {
 		return &connector.OptionError{Key: keyProtocol, OnValue: true, Message: fmt.Sprintf("%q = '%s' needs %q", keyProtocol, v.String(keyProtocol), keyMechanism)}
@@ -139,18 +139,23 @@ func quoted(s string) (value, rest string, ok bool) {
 	return "", s, false
 }
 
+// credentials are the user and the password of the properties.
+func credentials(v connector.Values) (user, password string, err error) {
+	if !v.Has(keyJAAS) {
+		return v.String(keyUser), v.String(keyPassword), nil
+	}
+	j, err := parseJAAS(v.String(keyJAAS))
+	return j.username, j.password, err
+}
+
 // login is how the client says who it is; nil: it does not.
 func login(v connector.Values) (sasl.Mechanism, error) {
 	if !usesSASL(v) {
 		return nil, nil
 	}
-	user, password := v.String(keyUser), v.String(keyPassword)
-	if v.Has(keyJAAS) {
-		j, err := parseJAAS(v.String(keyJAAS))
-		if err != nil {
-			return nil, err
-		}
-		user, password = j.username, j.password
+	user, password, err := credentials(v)
+	if err != nil {
+		return nil, err
 	}
 	switch v.String(keyMechanism) {
 	case "PLAIN":
@@ -159,39 +164,4 @@ func login(v connector.Values) (sasl.Mechanism, error) {
 		return scram.Auth{User: user, Pass: password}.AsSha256Mechanism(), nil
 	}
 	return scram.Auth{User: user, Pass: password}.AsSha512Mechanism(), nil
-}
-
-// transport is the TLS to speak; nil: none.
-func transport(v connector.Values) (*tls.Config, error) {
-	if !usesTLS(v) {
-		return nil, nil
-	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	text := []byte(v.String(keyTrustText))
-	if file := v.String(keyTrustFile); file != "" {
-		var err error
-		if text, err = os.ReadFile(file); err != nil {
-			return nil, fmt.Errorf("reading %q: %w", keyTrustFile, err)
-		}
-	}
-	if len(text) > 0 {
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(text) {
-			return nil, errors.New("the trust store has no certificate in PEM form")
-		}
-	}
-	if v.String(keyHostCheck) == "" {
-		// The chain is still checked, only the name is not.
-		c.InsecureSkipVerify = true
-		roots := c.RootCAs
-		c.VerifyConnection = func(s tls.ConnectionState) error {
-			o := x509.VerifyOptions{Roots: roots, Intermediates: x509.NewCertPool()}
-			for _, x := range s.PeerCertificates[1:] {
-				o.Intermediates.AddCert(x)
-			}
-			_, err := s.PeerCertificates[0].Verify(o)
-			return err
-		}
-	}
-	return c, nil
 }

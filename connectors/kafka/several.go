@@ -101,7 +101,7 @@ func (s *several) look(ctx context.Context) ([]connector.Partition, error) {
 		}
 		if t.err != nil {
 			// Left out it would be taken for gone.
-			return nil, failed(t.err, "asking for topic %s", name)
+			return nil, s.common.conn.failed(t.err, name, "asking for topic %s", name)
 		}
 		m, err := s.found(name, t)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/millrace/millrace/connectors/keyvalue"
 	"github.com/millrace/millrace/connectors/recordmeta"
@@ -41,6 +42,7 @@ type sink struct {
 	table     *connector.Table
 	owner     connector.Owner
 	opts      []kgo.Opt
+	dial      dialFunc
 	conn      *conn
 	topic     string
 	id        connector.UUID // of the topic, when the sink was opened
@@ -85,10 +87,15 @@ func (c *Connector) OpenSink(ctx context.Context, t *connector.Table, o connecto
 	if err := s.compile(c); err != nil {
 		return nil, err
 	}
-	if s.opts, err = clientOptions(t.Options); err != nil {
+	if s.opts, err = clientOptions(t.Options); err == nil {
+		s.dial, err = dialer(t.Options)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("table %s: %w", t.Name, err)
 	}
-	if s.conn, err = connect(t.Options, s.opts); err != nil {
+	who := accessOf(t.Options, kmsg.ACLOperationWrite, kmsg.ACLOperationDescribeConfigs)
+	who.txnPrefix = s.prefix
+	if s.conn, err = connect(t.Options, s.opts, who); err != nil {
 		return nil, fmt.Errorf("table %s: %w", t.Name, err)
 	}
 	if err := s.persist(ctx, s.patience(), s.connect); err != nil {
@@ -117,6 +124,9 @@ func (s *sink) compile(c *Connector) (err error) {
 // connect looks the topics up and claims the job's records.
 func (s *sink) connect(ctx context.Context) error {
 	d, err := describeTopic(ctx, s.conn, s.topic, deletedAfter)
+	if err == nil {
+		err = s.conn.permitted(d, s.topic)
+	}
 	if err != nil {
 		return sinkFailed(err)
 	}
@@ -138,7 +148,7 @@ func (s *sink) patience() time.Duration {
 }
 
 // producerOptions are those of a lane's producer.
-func (s *sink) producerOptions(txn string) []kgo.Opt {
+func (s *sink) producerOptions(st *laneState) []kgo.Opt {
 	v := s.table.Options
 	codecs := map[string]kgo.CompressionCodec{"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(),
 		"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression()}
@@ -158,7 +168,7 @@ func (s *sink) producerOptions(txn string) []kgo.Opt {
 		kgo.ProducerBatchCompression(codecs[v.String(keyCompression)]), kgo.ProducerBatchMaxBytes(int32(v.Int(keyMaxRequest))),
 		kgo.MaxBufferedRecords(1<<20), kgo.ProducerLinger(5*time.Millisecond))
 	if s.commits != nil {
-		opts = append(opts, kgo.TransactionalID(txn), kgo.TransactionTimeout(millis(v, keyTxnTimeout)))
+		opts = append(opts, kgo.TransactionalID(st.txn), kgo.Dialer(s.connection(st)), kgo.TransactionTimeout(millis(v, keyTxnTimeout)))
 	}
 	return opts
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/millrace/millrace/connectors/format"
 	"github.com/millrace/millrace/connectors/keyvalue"
@@ -56,7 +57,9 @@ func (c *Connector) OpenSource(ctx context.Context, t *connector.Table) (connect
 	if err != nil {
 		return nil, fmt.Errorf("table %s: %w", t.Name, err)
 	}
-	if s.conn, err = connect(s.table.Options, s.opts); err != nil {
+	who := accessOf(s.table.Options, kmsg.ACLOperationRead)
+	who.group = s.group()
+	if s.conn, err = connect(s.table.Options, s.opts, who); err != nil {
 		return nil, fmt.Errorf("table %s: %w", t.Name, err)
 	}
 	if name, ok := wanted.One(); ok {
@@ -97,6 +100,9 @@ func (c *Connector) prepare(t *connector.Table) (*source, error) {
 func (s *source) enter(ctx context.Context, topic string) error {
 	s.topic = topic
 	now, err := s.describe(ctx)
+	if err == nil {
+		err = s.conn.permitted(now, topic)
+	}
 	if err != nil {
 		return err
 	}
@@ -120,7 +126,7 @@ func (s *source) describe(ctx context.Context) (described, error) {
 func (s *source) current(ctx context.Context) (described, error) {
 	t, err := s.describe(ctx)
 	if err == nil && t.id != s.id {
-		err = failed(kerr.UnknownTopicID, "topic %s was deleted and created again", s.topic)
+		err = s.conn.failed(kerr.UnknownTopicID, s.topic, "topic %s was deleted and created again", s.topic)
 	}
 	return t, err
 }
@@ -164,7 +170,7 @@ func (s *source) bounds(ctx context.Context) (bounds, error) {
 
 func (s *source) list(l kadm.ListedOffsets, err error) (kadm.ListedOffsets, error) {
 	if err != nil {
-		return nil, failed(err, "listing the offsets of topic %s", s.topic)
+		return nil, s.conn.failed(err, s.topic, "listing the offsets of topic %s", s.topic)
 	}
 	return l, nil
 }
@@ -176,7 +182,7 @@ func (s *source) at(l kadm.ListedOffsets, p connector.Partition) (kadm.ListedOff
 		o.Err = kerr.UnknownTopicOrPartition
 	}
 	if o.Err != nil {
-		return o, failed(o.Err, "listing the offsets of topic %s partition %d", s.topic, p.ID)
+		return o, s.conn.failed(o.Err, s.topic, "listing the offsets of topic %s partition %d", s.topic, p.ID)
 	}
 	return o, nil
 }
@@ -193,97 +199,6 @@ func (s *source) sameTopic(ctx context.Context, parts []connector.Partition) err
 		}
 	}
 	return nil
-}
-
-// ExplainStart implements connector.StartExplainer.
-func (s *source) ExplainStart(parts []connector.Partition) []string {
-	mode, group := s.startMode(), s.group()
-	out := slices.Repeat([]string{"'scan.startup.mode' = '" + mode + "'"}, len(parts))
-	if mode != scanrange.Group {
-		return out
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), deletedAfter)
-	defer cancel()
-	committed, err := s.committed(ctx)
-	if err != nil {
-		return out // Start has said so
-	}
-	where := "the earliest record"
-	if s.table.Options.String("properties.auto.offset.reset") == "latest" {
-		where = "behind the latest record"
-	}
-	for i, p := range parts {
-		_, known := committed[p.ID]
-		switch {
-		case known:
-		case group == "":
-			out[i] = "warning: no 'scan.startup.mode', so " + where
-		default:
-			out[i] = fmt.Sprintf("warning: group %q has no offset here, so %s", group, where)
-		}
-	}
-	return out
-}
-
-// End implements connector.Source.
-func (s *source) End(ctx context.Context, parts []connector.Partition) ([]int64, error) {
-	v := s.table.Options
-	mode := v.String("scan.bounded.mode")
-	out := slices.Repeat([]int64{connector.Unbounded}, len(parts))
-	if mode == scanrange.Unbounded {
-		return out, nil
-	}
-	specific, err := scanrange.ParseOffsets(v.String("scan.bounded.specific-offsets"))
-	if err != nil {
-		return nil, err
-	}
-	if err := s.sameTopic(ctx, parts); err != nil {
-		return nil, err
-	}
-	stable, err := s.list(s.conn.admin.ListCommittedOffsets(ctx, s.topic))
-	if err != nil {
-		return nil, err
-	}
-	var committed map[int32]kadm.Offset
-	var after kadm.ListedOffsets
-	switch mode {
-	case scanrange.Group:
-		committed, err = s.committed(ctx)
-	case scanrange.Timestamp:
-		after, err = s.list(s.conn.admin.ListOffsetsAfterMilli(ctx, v.Int("scan.bounded.timestamp-millis"), s.topic))
-	}
-	if err != nil {
-		return nil, err
-	}
-	for i, p := range parts {
-		last, err := s.at(stable, p)
-		if err != nil {
-			return nil, err
-		}
-		end := last.Offset
-		switch mode {
-		case scanrange.Group:
-			// Without a committed offset there is nothing to read up to.
-			end = min(committed[p.ID].At, end)
-		case scanrange.Timestamp:
-			o, err := s.at(after, p)
-			if err != nil {
-				return nil, err
-			}
-			end = min(o.Offset, end)
-		case scanrange.Specific:
-			o, ok := specific[p.ID]
-			if ok && o > end {
-				return nil, fmt.Errorf("table %s: 'scan.bounded.specific-offsets': offset %d of topic %s partition %d is behind the log's end %d",
-					s.table.Name, o, p.Topic, p.ID, end)
-			}
-			if ok {
-				end = o
-			}
-		}
-		out[i] = end
-	}
-	return out, nil
 }
 
 // DecodeErrors implements connector.DecodePolicy.
@@ -308,7 +223,7 @@ func (s *source) MirrorCursor(ctx context.Context, next []connector.Position) er
 		err = res.Error()
 	}
 	if err != nil {
-		return failed(err, "committing the offsets of group %s", g)
+		return s.conn.failed(err, s.topic, "committing the offsets of group %s", g)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -44,7 +45,7 @@ names its artefact in the compacted topic ` + "`__millrace_commits`" + ` (16 par
 tells after any crash what was published. Readers with ` + "`read_committed`" + ` see each row once. A declared primary key is the
 record's key, unless ` + "`key.format`" + ` says otherwise. Rows above the topic's ` + "`max.message.bytes`" + ` go to the dead letter.
 
-Not there yet: Kerberos, OAuth and client certificates.`,
+Not there yet: Kerberos and OAuth.`,
 		Source: true, Sink: true, DefaultFormat: "json", Changelog: connector.InsertOnly,
 		Guarantee: "Exactly once: positions (topic id, partition, leader epoch, offset) are kept by the job, and each artefact is one transaction that also says so in `__millrace_commits`.",
 		Options: slices.Concat(scanOptions(), keyvalue.Options(c.formats, false), []connector.Option{keyvalue.PartitionerOption(
@@ -120,6 +121,13 @@ func connectionOptions() []connector.Option {
 		{Key: "properties.ssl.truststore.type", Type: connector.OptEnum, Enum: []string{"PEM"}, Default: "PEM", Doc: "The form of the trust store; Java's key stores are to be exported as PEM."},
 		{Key: "properties.ssl.truststore.location", Doc: "A PEM file with the certificates to trust in place of the system's."},
 		{Key: "properties.ssl.truststore.certificates", Doc: "The same certificates as text."},
+		{Key: "properties.ssl.keystore.type", Type: connector.OptEnum, Enum: []string{"PEM"}, Default: "PEM", Doc: "The form of the client's key and certificate; Java's key stores are to be exported as PEM."},
+		{Key: keyKeyFile, Doc: "A PEM file with the client's private key and its certificates, where brokers ask for one (`ssl.client.auth`). The key must not be encrypted. It is read when the job starts."},
+		{Key: keyKeyText, Secret: true, Doc: "The private key as text, with `properties.ssl.keystore.certificate.chain`."},
+		{Key: "properties.ssl.key.password", Secret: true, Check: func(string) error {
+			return errors.New("not_yet: a key that is encrypted; openssl pkey writes it without its password")
+		}, Doc: "Not yet: an encrypted key."},
+		{Key: keyChainText, Doc: "The client's certificates as text, its own first."},
 		{Key: "properties.ssl.endpoint.identification.algorithm", Type: connector.OptEnum, Enum: []string{"https", ""}, Default: "https",
 			Doc: "Whether a broker's certificate must name its host; empty: no."},
 		{Key: "properties.request.timeout.ms", Type: connector.OptInt, Min: 100, Max: 900_000, Default: "30000", Doc: "How long one request may take; one for which brokers wait for each other, up to 10 s more."},

@@ -2,23 +2,13 @@ package kafka
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"io"
 	"maps"
-	"math/big"
-	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -107,7 +97,7 @@ func TestOptions(t *testing.T) {
 		t.Errorf("keys: %v", keys)
 	}
 	for _, o := range s.Options {
-		if secret := strings.Contains(o.Key, "password") || strings.Contains(o.Key, "jaas"); secret != o.Secret {
+		if secret := strings.Contains(o.Key, "password") || strings.Contains(o.Key, "jaas") || o.Key == keyKeyText; secret != o.Secret {
 			t.Errorf("option %s: secret %t", o.Key, o.Secret)
 		}
 	}
@@ -165,62 +155,11 @@ func TestSASL(t *testing.T) {
 func TestRetryable(t *testing.T) {
 	for err, want := range map[error]bool{
 		kerr.SaslAuthenticationFailed: false, kerr.TopicAuthorizationFailed: false, kerr.NotLeaderForPartition: true, io.EOF: true,
-		context.DeadlineExceeded: true, x509.UnknownAuthorityError{}: false,
+		context.DeadlineExceeded: true, &tlsError{err: x509.UnknownAuthorityError{}}: false,
 	} {
 		var e connector.Retryable
 		if !errors.As(failed(err, "doing it"), &e) || e.Retryable() != want {
 			t.Errorf("%v: want %t", err, want)
-		}
-	}
-}
-
-// certificate is one of 127.0.0.1 or of another host that signs itself.
-func certificate(t *testing.T, ip net.IP) (tls.Certificate, []byte) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
-	x := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{ip}, IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, x, x, &key.PublicKey, key)
-	check(t, err)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-}
-
-func TestTLS(t *testing.T) {
-	for _, x := range []struct {
-		ip    net.IP
-		named bool
-	}{{net.IPv4(127, 0, 0, 1), true}, {net.IPv4(10, 9, 8, 7), false}} {
-		cert, text := certificate(t, x.ip)
-		w := &world{t: t, ctx: t.Context(), conn: New(jsonfmt.Format{})}
-		var err error
-		w.cluster, err = kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"), kfake.TLS(&tls.Config{Certificates: []tls.Certificate{cert}}))
-		check(t, err)
-		t.Cleanup(w.cluster.Close)
-		file := filepath.Join(t.TempDir(), "ca.pem")
-		check(t, os.WriteFile(file, text, 0o600))
-		try := func(with ...string) error {
-			s, err := w.conn.OpenSource(w.ctx, w.table("t", idOnly, append(with, "properties.security.protocol", "SSL", "properties.default.api.timeout.ms", "2000")...))
-			if err == nil {
-				err = s.Close()
-			}
-			return err
-		}
-		for _, with := range [][]string{{"properties.ssl.truststore.location", file}, {"properties.ssl.truststore.certificates", string(text)}} {
-			if err := try(with...); (err == nil) != x.named {
-				t.Errorf("certificate of %s: %v", x.ip, err)
-			}
-			if err := try(append(with, "properties.ssl.endpoint.identification.algorithm", "")...); err != nil {
-				t.Errorf("certificate of %s, names not checked: %v", x.ip, err)
-			}
-		}
-		err = try("properties.ssl.endpoint.identification.algorithm", "")
-		var again connector.Retryable
-		if !errors.As(err, &again) || again.Retryable() {
-			t.Errorf("a certificate that nobody trusts: %v", err)
-		}
-		if err := try("properties.ssl.truststore.certificates", "x"); err == nil {
-			t.Error("a trust store of nothing")
 		}
 	}
 }

@@ -18,6 +18,7 @@ type described struct {
 	id         connector.UUID
 	partitions map[int32]led
 	internal   bool
+	allowed    int32 // operations, as bits; math.MinInt32: the broker does not say
 	err        error // why there is nothing of the above
 }
 
@@ -73,7 +74,7 @@ func askTopic(ctx context.Context, c *conn, topic string) (described, error) {
 		return described{}, err
 	}
 	if d := all[topic]; d.err != nil {
-		return described{}, failed(d.err, "asking for topic %s", topic)
+		return described{}, c.failed(d.err, topic, "asking for topic %s", topic)
 	}
 	return all[topic], nil
 }
@@ -82,6 +83,7 @@ func askTopic(ctx context.Context, c *conn, topic string) (described, error) {
 // would answer from what it heard some seconds ago.
 func askTopics(ctx context.Context, c *conn, names []string) (map[string]described, error) {
 	req := kmsg.NewPtrMetadataRequest()
+	req.IncludeTopicAuthorizedOperations = true
 	for _, name := range names {
 		t := kmsg.NewMetadataRequestTopic()
 		t.Topic = kmsg.StringPtr(name)
@@ -96,12 +98,12 @@ func askTopics(ctx context.Context, c *conn, names []string) (map[string]describ
 		if names != nil {
 			what = "topic " + strings.Join(names, ", ")
 		}
-		return nil, failed(err, "asking for %s", what)
+		return nil, c.failed(err, "", "asking for %s", what)
 	}
 	out := make(map[string]described, len(resp.Topics))
 	for i := range resp.Topics {
 		t := &resp.Topics[i]
-		d := described{id: t.TopicID, internal: t.IsInternal, partitions: map[int32]led{}, err: kerr.ErrorForCode(t.ErrorCode)}
+		d := described{id: t.TopicID, internal: t.IsInternal, allowed: t.AuthorizedOperations, partitions: map[int32]led{}, err: kerr.ErrorForCode(t.ErrorCode)}
 		for _, p := range t.Partitions {
 			d.partitions[p.Partition] = led{leader: p.Leader, epoch: p.LeaderEpoch, inSync: len(p.ISR), replicas: len(p.Replicas), err: kerr.ErrorForCode(p.ErrorCode)}
 		}

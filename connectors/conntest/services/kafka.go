@@ -58,6 +58,9 @@ type KafkaOptions struct {
 	JVM []string
 	// Proxies puts a KafkaProxy before each broker, for clients that come by ProxyAddrs.
 	Proxies bool
+	// Secured is the security protocol of one more listener, SECURED, which Properties set
+	// up; clients come to it by SecuredAddrs. Empty: there is none.
+	Secured string
 }
 
 // Kafka is a cluster of Apache Kafka brokers, which are their own controllers.
@@ -69,6 +72,8 @@ type Kafka struct {
 type KafkaBroker struct {
 	*Process
 	Addr string // host:port
+	// Secured is the address of listener SECURED; empty: there is none.
+	Secured string
 	// Proxy is nil unless the options ask for proxies.
 	Proxy *KafkaProxy
 }
@@ -88,7 +93,7 @@ func StartKafka(ctx context.Context, o KafkaOptions) (*Kafka, error) {
 		jvm = SmallJVM(256)
 	}
 	n := max(o.Brokers, 1)
-	ports, err := Ports(3 * n)
+	ports, err := Ports(4 * n)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +114,7 @@ func StartKafka(ctx context.Context, o KafkaOptions) (*Kafka, error) {
 		addr := fmt.Sprintf("127.0.0.1:%d", ports[i])
 		b := &KafkaBroker{Addr: addr, Process: &Process{}}
 		k.Brokers = append(k.Brokers, b)
-		properties, err := b.listeners(o, ports[n+i], ports[2*n+i])
+		properties, err := b.listeners(o, ports[n+i], ports[2*n+i], ports[3*n+i])
 		if err != nil {
 			return nil, err
 		}
@@ -157,7 +162,7 @@ func (b *KafkaBroker) up(context.Context) error {
 
 // listeners are the broker's listeners, and the options' properties. What comes through
 // the proxy comes by a listener of its own, which tells clients the proxy's address.
-func (b *KafkaBroker) listeners(o KafkaOptions, controllerPort, proxiedPort int) (map[string]string, error) {
+func (b *KafkaBroker) listeners(o KafkaOptions, controllerPort, proxiedPort, securedPort int) (map[string]string, error) {
 	all := fmt.Sprintf("PLAINTEXT://%s,CONTROLLER://127.0.0.1:%d", b.Addr, controllerPort)
 	advertised := "PLAINTEXT://" + b.Addr
 	p := map[string]string{"controller.listener.names": "CONTROLLER", "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,PROXIED:PLAINTEXT"}
@@ -169,6 +174,12 @@ func (b *KafkaBroker) listeners(o KafkaOptions, controllerPort, proxiedPort int)
 		}
 		all += ",PROXIED://" + proxied
 		advertised += ",PROXIED://" + b.Proxy.Addr()
+	}
+	if o.Secured != "" {
+		b.Secured = fmt.Sprintf("127.0.0.1:%d", securedPort)
+		all += ",SECURED://" + b.Secured
+		advertised += ",SECURED://" + b.Secured
+		p["listener.security.protocol.map"] += ",SECURED:" + o.Secured
 	}
 	p["listeners"], p["advertised.listeners"] = all, advertised
 	maps.Copy(p, o.Properties)
@@ -218,6 +229,15 @@ func (k *Kafka) Addrs() string {
 	var out []string
 	for _, b := range k.Brokers {
 		out = append(out, b.Addr)
+	}
+	return strings.Join(out, ",")
+}
+
+// SecuredAddrs are the addresses of the brokers' listeners SECURED, separated by commas.
+func (k *Kafka) SecuredAddrs() string {
+	var out []string
+	for _, b := range k.Brokers {
+		out = append(out, b.Secured)
 	}
 	return strings.Join(out, ",")
 }

@@ -19,6 +19,8 @@ type Spoilt struct {
 	client string
 	key    int16
 	how    Wrong
+	// answer, where there is one, is given in the broker's place, whoever sent it.
+	answer func(request []byte) ([]byte, error)
 	came   chan struct{}
 }
 
@@ -43,6 +45,18 @@ func (p *KafkaProxy) Spoil(client string, key int16, how Wrong) *Spoilt {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := &Spoilt{client: client, key: key, how: how, came: make(chan struct{})}
+	p.spoils = append(p.spoils, s)
+	return s
+}
+
+// AnswerFor arms the proxy for the next request with this API key, whoever sends it: it is
+// answered in the broker's place and does not arrive. answer gets the request and gives
+// the answer, each with its length in front. Brokers' own requests come by the proxy when
+// 'inter.broker.listener.name' is PROXIED.
+func (p *KafkaProxy) AnswerFor(key int16, answer func(request []byte) ([]byte, error)) *Spoilt {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := &Spoilt{key: key, answer: answer, came: make(chan struct{})}
 	p.spoils = append(p.spoils, s)
 	return s
 }
@@ -80,7 +94,7 @@ func (p *KafkaProxy) hit(key int16, client string) *Spoilt {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, s := range p.spoils {
-		if s.key == key && s.client == client {
+		if s.key == key && (s.client == client || s.answer != nil) {
 			p.spoils = slices.Delete(p.spoils, i, i+1)
 			return s
 		}
@@ -139,6 +153,18 @@ func (c *kafkaConn) up() {
 		}
 		key, correlation, client := kafkaHeader(frame)
 		if s := c.p.hit(key, client); s != nil {
+			if s.answer != nil {
+				answer, err := s.answer(frame)
+				if err == nil {
+					_, err = c.client.Write(answer)
+				}
+				close(s.came)
+				if err != nil {
+					c.end()
+					return
+				}
+				continue
+			}
 			switch s.how {
 			case RequestHangs:
 				close(s.came)
