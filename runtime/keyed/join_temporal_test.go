@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace/millrace/runtime/graph"
 	"github.com/millrace/millrace/runtime/operator"
+	"github.com/millrace/millrace/storage/vfs"
 )
 
 func temporalJob(kind graph.JoinKind, parallelism int) *graph.Job {
@@ -91,10 +92,12 @@ func TestTemporalJoinForgets(t *testing.T) {
 
 // TestTemporalJoinSurvivesCrashes crashes at each operation and goes on at another
 // parallelism: each left row comes once, with its version.
-func TestTemporalJoinSurvivesCrashes(t *testing.T) {
+func TestTemporalJoinSurvivesCrashes(t *testing.T) { temporalJoinSurvivesCrashes(t, nil) }
+
+func temporalJoinSurvivesCrashes(t *testing.T, spill vfs.FS) {
 	rng := rand.New(rand.NewPCG(6, 7))
 	point := operator.PointInTime()
-	s := &scenario{t: t, delay: 10_000, window: &point, feeds: []*feed{randomFeed(rng, "a", 2, 10, 5*minute), versionFeed(rng, "b", 1, 12, 5*minute)},
+	s := &scenario{t: t, spill: spill, delay: 10_000, window: &point, feeds: []*feed{randomFeed(rng, "a", 2, 10, 5*minute), versionFeed(rng, "b", 1, 12, 5*minute)},
 		sinks: map[string]sinkOptions{"out": {maxRows: 4}}, opts: Options{Retained: 2}}
 	job := func(p int) *graph.Job { return temporalJob(graph.LeftJoin, p) }
 	s.job = job(1)
@@ -108,5 +111,8 @@ func TestTemporalJoinSurvivesCrashes(t *testing.T) {
 				break
 			}
 		}
+	}
+	if spill != nil && s.spilled == 0 {
+		t.Error("nothing went to disk")
 	}
 }

@@ -221,7 +221,9 @@ func joinSurvivesCrashes(t *testing.T, spill vfs.FS) {
 }
 
 // TestSetOperationCountsCopies through crashes at each operation.
-func TestSetOperationCountsCopies(t *testing.T) {
+func TestSetOperationCountsCopies(t *testing.T) { setOperationCountsCopies(t, nil) }
+
+func setOperationCountsCopies(t *testing.T, spill vfs.FS) {
 	a := &feed{name: "a", parts: [][]event{{{num(1), 0, nil, ""}, {num(1), 0, nil, ""}, {nil, 0, nil, ""}, {num(2), 0, nil, ""}}}}
 	b := &feed{name: "b", parts: [][]event{{{num(1), 0, nil, ""}, {nil, 0, nil, ""}, {num(3), 0, nil, ""}}}}
 	one, none, two := cells(a.parts[0][0]), cells(a.parts[0][2]), cells(a.parts[0][3])
@@ -242,7 +244,7 @@ func TestSetOperationCountsCopies(t *testing.T) {
 			g.sink("out", g.add(&op, eventSchema, -1, "out/set", left, right))
 			return g.job
 		}
-		s := &scenario{t: t, feeds: []*feed{a, b}, job: job(1)}
+		s := &scenario{t: t, spill: spill, feeds: []*feed{a, b}, job: job(1)}
 		for k := 1; ; k++ {
 			w := newWorld()
 			book, _, crashed := s.lives(w, job, 1, k)
@@ -250,6 +252,9 @@ func TestSetOperationCountsCopies(t *testing.T) {
 			if !crashed {
 				break
 			}
+		}
+		if spill != nil && s.spilled == 0 {
+			t.Errorf("%+v: nothing went to disk", c.op)
 		}
 	}
 }

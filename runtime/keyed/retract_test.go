@@ -195,3 +195,62 @@ func overOfUpdatesSurvivesCrashes(t *testing.T, spill vfs.FS) {
 		}
 	}
 }
+
+// exceptOfGroupsJob is the keys of a table with how many rows they have, but for those that
+// have as many in another one: rows come and go on both sides.
+func exceptOfGroupsJob(t testing.TB, parallelism int) *graph.Job {
+	b := newBuilder()
+	aggs := []graph.Aggregate{call(t, "COUNT(*)", "COUNT", eventSchema)}
+	schema := outSchema([]types.Field{eventSchema.Fields[0]}, aggs, false)
+	var sides []graph.NodeID
+	for _, name := range []string{"a", "b"} {
+		g := b.add(&graph.GroupAggregate{Updates: true, Keys: []int{0}, Aggregates: aggs}, schema, -1, "out/group "+name, b.exchange(b.source(name), parallelism, 0))
+		sides = append(sides, b.exchange(g, parallelism, 0, 1))
+	}
+	b.sink("out", b.add(&graph.SetOperation{Kind: graph.Except, All: true, Changes: true}, schema, -1, "out/set", sides...))
+	return b.job
+}
+
+// TestExceptOfUpdatesSurvivesCrashes is TestUpdatesSurviveCrashes of EXCEPT over
+// aggregates.
+func TestExceptOfUpdatesSurvivesCrashes(t *testing.T) { exceptOfUpdatesSurvivesCrashes(t, nil) }
+
+func exceptOfUpdatesSurvivesCrashes(t *testing.T, spill vfs.FS) {
+	rng := rand.New(rand.NewPCG(18, 18))
+	s := &scenario{t: t, spill: spill, feeds: []*feed{randomFeed(rng, "a", 2, 14, 5*minute), randomFeed(rng, "b", 1, 12, 5*minute)},
+		sinks: map[string]sinkOptions{"out": {maxRows: 6}}, opts: Options{Retained: 2}}
+	count := [2]map[string]int{{}, {}}
+	for i, f := range s.feeds {
+		for _, e := range f.all() {
+			count[i][text(e.uid)]++
+		}
+	}
+	var want []string
+	equal := 0
+	for uid, n := range count[0] {
+		if n == count[1][uid] {
+			equal++
+			continue
+		}
+		want = append(want, fmt.Sprintf("%s|%d", uid, n))
+	}
+	if slices.Sort(want); equal == 0 || len(want) == 0 {
+		t.Fatalf("%d keys have as many rows in both tables, others %q", equal, want)
+	}
+	for k := 1; ; k++ {
+		w := newWorld()
+		book, ops, crashed := s.lives(w, func(p int) *graph.Job { return exceptOfGroupsJob(t, p) }, uint64(k%2), k)
+		if got := left(t, w.rows("out")); !slices.Equal(got, want) {
+			t.Fatalf("crash at operation %d (%s):\n%s", k, ops[len(ops)-1], diff(got, want))
+		}
+		if v := book.Check(); len(v) > 0 {
+			t.Fatalf("crash at operation %d: the ledger does not hold: %v", k, v)
+		}
+		if !crashed {
+			break
+		}
+	}
+	if spill != nil && s.spilled == 0 {
+		t.Error("nothing went to disk")
+	}
+}

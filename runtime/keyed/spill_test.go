@@ -53,6 +53,18 @@ func TestIntervalJoinOnDiskSurvivesCrashes(t *testing.T) {
 	onDisk(t, intervalJoinSurvivesCrashes)
 }
 
+func TestTemporalJoinOnDiskSurvivesCrashes(t *testing.T) {
+	onDisk(t, temporalJoinSurvivesCrashes)
+}
+
+func TestSetOperationOnDiskCountsCopies(t *testing.T) {
+	onDisk(t, setOperationCountsCopies)
+}
+
+func TestExceptOfUpdatesOnDiskSurvivesCrashes(t *testing.T) {
+	onDisk(t, exceptOfUpdatesSurvivesCrashes)
+}
+
 // leftovers is a disk on which a process that died has left something.
 func leftovers(t *testing.T) *vfs.MemFS {
 	fs := vfs.NewMem()
