@@ -105,6 +105,24 @@ func (o *Over) reset() {
 	o.ages.now, o.disk.hot = now, nil
 }
 
+// takeBack brings the rows on disk back into memory.
+func (o *Over) takeBack() error {
+	for _, run := range o.runs {
+		for block := range run.Blocks() {
+			in, err := o.end.read(run, block)
+			if err != nil {
+				return err
+			}
+			if err := o.loadRows(in, func(uint64) bool { return true }, false); err != nil {
+				return err
+			}
+		}
+		run.Release()
+	}
+	o.runs = nil
+	return nil
+}
+
 // closeRuns gives the rows that are on disk.
 func (o *Over) closeRuns(out *Results) error {
 	if err := o.spillRows(); err != nil {
@@ -160,6 +178,7 @@ func (o *Over) loadRows(r *state.Reader, is func(hash uint64) bool, given bool) 
 		slot := o.keys.FindOne(cols, saved.hashes[i], int(i))
 		o.resize()
 		o.carried = o.carried || given && o.op.Time < 0
+		o.ages.touch(slot) // where none was saved
 		o.put(saved, int(i), slot, given)
 	}
 	return nil

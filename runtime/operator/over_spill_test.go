@@ -105,14 +105,14 @@ func TestSpilledOverOfInputThatEndsSaysTheSame(t *testing.T) {
 }
 
 // TestOverGoesOnInTheOtherForm: state of a stream goes on where the input ends, and the
-// other way round.
+// other way round, where keys have a time to live then.
 func TestOverGoesOnInTheOtherForm(t *testing.T) {
 	calls, out := rowTimeCalls(t)
 	for _, from := range []int{-1, 1} {
 		time := from
 		rng, ctx := rand.New(rand.NewPCG(9, 9)), expr.NewContext(nil, 1)
 		s := newSpilled(t, rng, func() Keyed {
-			k, err := NewOver(&graph.Over{Time: time, Keys: []int{0}, Order: []graph.SortKey{{Column: 1}}, Calls: calls}, timedSchema, out)
+			k, err := NewOver(&graph.Over{Time: time, Keys: []int{0}, Order: []graph.SortKey{{Column: 1}}, Calls: calls, TTL: max(0, int64(time))}, timedSchema, out)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -145,6 +145,43 @@ func TestOverGoesOnInTheOtherForm(t *testing.T) {
 		if s.moved == 0 {
 			t.Errorf("from %d: nothing went to disk", from)
 		}
+	}
+}
+
+// TestOverGoesOnFromSubtasksOfTheOtherForm, of which one had given rows and another had not.
+func TestOverGoesOnFromSubtasksOfTheOtherForm(t *testing.T) {
+	calls, out := rowTimeCalls(t)
+	over := func(time int) Keyed {
+		k, err := NewOver(&graph.Over{Time: time, Keys: []int{0}, Order: []graph.SortKey{{Column: 1}}, Calls: calls}, timedSchema, out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	ctx, quiet := expr.NewContext(nil, 1), &Results{Emit: func(*batch.Batch) error { return nil }}
+	saved := func(key, watermark int64) []byte {
+		k := over(1)
+		if err := k.Fold(ctx, timed([2]int64{key, 10}, [2]int64{key, 20}, [2]int64{key + 1, 30}), quiet); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.Advance(ctx, watermark, quiet); err != nil {
+			t.Fatal(err)
+		}
+		return k.Save()
+	}
+	waits, gave := saved(1, 5), saved(5, 15)
+	for _, parts := range [][][]byte{{waits, gave}, {gave, waits}} {
+		s := newSpilled(t, rand.New(rand.NewPCG(1, 1)), func() Keyed { return over(-1) })
+		for _, k := range []Keyed{s.memory, s.disk} {
+			loadParts(t, k, parts, state.Range{From: 0, To: state.Groups})
+		}
+		s.restart(0)
+		s.both(func(k Keyed, out *Results) error { return k.Advance(ctx, batch.MaxWatermark, out) })
+		// Of six rows one was given.
+		if n := len(s.said[0]); n != 5 {
+			t.Errorf("%d rows, want 5", n)
+		}
+		s.same("at the end")
 	}
 }
 

@@ -70,6 +70,9 @@ func (o *Over) Load(payload []byte, groups state.Range) error {
 		return err
 	}
 	o.fired = max(o.fired, fired)
+	if o.carried {
+		return o.takeBack() // of a subtask that had given nothing
+	}
 	return nil
 }
 
