@@ -162,6 +162,7 @@ func (r *Stages) manifest(a checkpoint.Write) (*checkpoint.Manifest, []checkpoin
 			// Writing adds length and checksum.
 			st.Blobs = append(st.Blobs, checkpoint.Blob{Name: fmt.Sprintf("s%d-%d", s.plan.id, t.subtask), Groups: state.RangeOf(t.subtask, s.plan.parallelism)})
 			bodies = append(bodies, ack.body)
+			ack.body = nil // until it is written, not until the next checkpoint
 			m.Dead = append(m.Dead, ack.dead...)
 			for table, c := range ack.counts {
 				r.total(table).add(c)

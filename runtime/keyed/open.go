@@ -51,7 +51,7 @@ func (f *Factory) OpenStages(ctx context.Context, job *graph.Job, env engine.Key
 	}
 	from, err := checkpoint.Restore(ctx, store, env.Book, r.opts.DiscardAfter, func(c *checkpoint.Candidate) error {
 		if len(r.tasks) > 0 { // with state of a checkpoint that is damaged
-			r.closeSpill()
+			r.letGo()
 			if r, err = f.newStages(job, env, p, store); err != nil {
 				return err
 			}
@@ -65,7 +65,7 @@ func (f *Factory) OpenStages(ctx context.Context, job *graph.Job, env engine.Key
 		err = r.settleRestored(ctx, from)
 	}
 	if err != nil {
-		r.closeSpill()
+		r.letGo()
 		return nil, err
 	}
 	r.coordinate(from)

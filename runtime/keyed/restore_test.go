@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/checkpoint"
@@ -29,6 +30,10 @@ type weighed struct {
 	most   uint64
 	read   int
 	opened map[string]int
+	// written are the bodies of state files that were written; pace is the least head
+	// room of the collector while others were read, in per cent.
+	written []weak.Pointer[state.Sections]
+	pace    int
 }
 
 // weighEvery is after how many bytes of a file the heap is measured.
@@ -58,7 +63,7 @@ func (r *weighing) Read(b []byte) (int, error) {
 	r.w.read += n
 	if r.n += n; r.n >= weighEvery {
 		r.n = 0
-		r.w.most = max(r.w.most, alive())
+		r.w.most, r.w.pace = max(r.w.most, alive()), min(r.w.pace, headRoom())
 	}
 	return n, err
 }
@@ -85,6 +90,20 @@ type large struct {
 	store  *weighed
 }
 
+func newLarge(t *testing.T) *large {
+	w := newWorld()
+	l := &large{t: t, w: w, p: w.process(0, false), fs: vfs.NewOS(), dir: t.TempDir()}
+	led, err := ledger.OpenLedger(context.Background(), memLedger{l.p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.book = led.Book(ledger.Scope{})
+	if err := l.book.Append(context.Background(), &ledger.Lane{ID: at(0).lane(), Topic: "a", Source: "a", Partitions: []int32{0}}); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
 // open starts the stages at a parallelism with a budget; without one all stays in memory.
 func (l *large) open(parallelism int, budget int64) (*Stages, error) {
 	b, g := groupJob(l.t, parallelism, []int{0}, call(l.t, "COUNT(*)", "COUNT", eventSchema), call(l.t, "LAST_VALUE(s)", "LAST_VALUE", eventSchema, 3))
@@ -96,7 +115,7 @@ func (l *large) open(parallelism int, budget int64) (*Stages, error) {
 	if budget > 0 {
 		f.Options.StateBytes, f.SpillFS, f.SpillDir = budget, l.fs, l.fs.Join(l.dir, "spill")
 	}
-	l.store = &weighed{Store: checkpoint.NewLocalStore(l.fs, l.fs.Join(l.dir, "checkpoints")), opened: map[string]int{}}
+	l.store = &weighed{Store: checkpoint.NewLocalStore(l.fs, l.fs.Join(l.dir, "checkpoints")), opened: map[string]int{}, pace: 100}
 	return f.OpenStages(context.Background(), b.job, engine.KeyedEnv{Book: l.book, DeadLetters: memDead{l.p}, JobEpoch: l.epoch,
 		Sinks:   map[graph.NodeID]engine.SinkHandle{3: {Table: &ledger.Table{Name: "out", ID: connector.UUID{3}}, Sink: &memSink{p: l.p, name: "out"}}},
 		Outputs: map[graph.NodeID]connector.UUID{1: {7}}})
@@ -137,25 +156,8 @@ func (l *large) give(st *Stages, batches ...[]event) {
 // rowOf is a row of a key, with a value of 100 bytes.
 func rowOf(k int64, s string) event { return event{uid: num(k), s: fmt.Sprintf("%0100d%s", k, s)} }
 
-// TestLargeStateIsReadInParts: a restart never holds more than the budget of its tasks and
-// a little beside, at any parallelism; each file is read once; groups go on as they were;
-// damage in the middle is said with its place.
-func TestLargeStateIsReadInParts(t *testing.T) {
-	const keys, budget = 60_000, 1 << 20
-	w := newWorld()
-	l := &large{t: t, w: w, p: w.process(0, false), fs: vfs.NewOS(), dir: t.TempDir()}
-	led, err := ledger.OpenLedger(context.Background(), memLedger{l.p})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.book = led.Book(ledger.Scope{})
-	if err := l.book.Append(context.Background(), &ledger.Lane{ID: at(0).lane(), Topic: "a", Source: "a", Partitions: []int32{0}}); err != nil {
-		t.Fatal(err)
-	}
-	st, err := l.open(2, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+// rowsOf are rows of keys, one each.
+func rowsOf(keys int64) [][]event {
 	var all [][]event
 	for k := int64(0); k < keys; k += 5000 {
 		var rows []event
@@ -164,9 +166,21 @@ func TestLargeStateIsReadInParts(t *testing.T) {
 		}
 		all = append(all, rows)
 	}
-	l.give(st, all...)
+	return all
+}
+
+// TestLargeStateIsReadInParts: a restart never holds more than the budget of its tasks and
+// a little beside, at any parallelism; each file is read once; groups go on as they were;
+// damage in the middle is said with its place.
+func TestLargeStateIsReadInParts(t *testing.T) {
+	const keys, budget = 60_000, 1 << 20
+	l := newLarge(t)
+	st, err := l.open(2, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.give(st, rowsOf(keys)...)
 	st.Kill()
-	all = nil
 	var want []string
 	counts := map[int64]int{}
 	value := "a"
@@ -229,8 +243,26 @@ func (l *large) published(want []string, keys int) {
 	}
 }
 
-// damaged changes one byte in the middle of a state file.
+// damaged has the next start fail.
 func (l *large) damaged(budget int64) {
+	l.t.Helper()
+	l.damage()
+	_, err := l.open(2, budget)
+	var abandoned *checkpoint.AbandonedError
+	if !errors.As(err, &abandoned) {
+		l.t.Fatalf("got %v", err)
+	}
+	var e *state.CorruptError
+	if !errors.As(errors.Join(abandoned.Unreadable...), &e) || e.Section != "out/group" || e.Part < 2 || !strings.Contains(err.Error(), "state file s0-1: ") {
+		l.t.Errorf("%v", err)
+	}
+	if there, err := vfs.Exists(l.fs, l.fs.Join(l.dir, "spill")); there || err != nil {
+		l.t.Errorf("the refused start has left state on disk (%v)", err)
+	}
+}
+
+// damage changes one byte in the middle of a state file.
+func (l *large) damage() {
 	l.t.Helper()
 	ns, err := l.store.List(context.Background())
 	if err != nil {
@@ -254,17 +286,5 @@ func (l *large) damaged(budget int64) {
 	}
 	if err := f.Close(); err != nil {
 		l.t.Fatal(err)
-	}
-	_, err = l.open(2, budget)
-	var abandoned *checkpoint.AbandonedError
-	if !errors.As(err, &abandoned) {
-		l.t.Fatalf("got %v", err)
-	}
-	var e *state.CorruptError
-	if !errors.As(errors.Join(abandoned.Unreadable...), &e) || e.Section != "out/group" || e.Part < 2 || !strings.Contains(err.Error(), "state file s0-1: ") {
-		l.t.Errorf("%v", err)
-	}
-	if there, err := vfs.Exists(l.fs, l.fs.Join(l.dir, "spill")); there || err != nil {
-		l.t.Errorf("the refused start has left state on disk (%v)", err)
 	}
 }

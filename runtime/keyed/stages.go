@@ -130,7 +130,9 @@ func (m *mailbox[T]) take(ctx context.Context) (x T, ok bool) {
 	for {
 		m.mu.Lock()
 		if len(m.queue) > 0 {
-			x, m.queue = m.queue[0], m.queue[1:]
+			var none T // the queue's memory outlives what was in it
+			x, m.queue[0] = m.queue[0], none
+			m.queue = m.queue[1:]
 			m.mu.Unlock()
 			return x, true
 		}
@@ -217,7 +219,7 @@ func (r *Stages) start() {
 		for _, t := range r.tasks {
 			t.inbox.Close()
 		}
-		r.closeSpill()
+		r.letGo()
 		r.mu.Lock()
 		orderly := r.err == nil && r.finished
 		r.mu.Unlock()

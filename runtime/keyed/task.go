@@ -81,9 +81,7 @@ func (t *task) run(ctx context.Context) (err error) {
 		for _, s := range t.sinks {
 			s.close()
 		}
-		t.hold(0)
 	}()
-	t.hold(t.bytes.Load())
 	for _, s := range t.sinks {
 		if err := s.start(ctx, t.r.opts.WriterBytes); err != nil {
 			return err

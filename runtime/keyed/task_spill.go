@@ -30,8 +30,12 @@ func (r *Stages) openSpill() error {
 	return nil
 }
 
-// closeSpill removes what is on disk, after the last task has ended.
-func (r *Stages) closeSpill() {
+// letGo ends the state of the tasks, in memory and on disk, after the last of them has
+// ended.
+func (r *Stages) letGo() {
+	for _, t := range r.tasks {
+		t.hold(0)
+	}
 	if r.spillFS == nil {
 		return
 	}

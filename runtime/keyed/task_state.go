@@ -123,7 +123,9 @@ func (x taker) load(path string, part []byte) error {
 		return fmt.Errorf("restoring %s: %w", path, err)
 	}
 	// An operator keeps to the budget by itself; several share it.
-	if n := t.bytes.Add(x.op.Bytes() - before); n > t.r.opts.SpillBytes && t.spill != nil {
+	n := t.bytes.Add(x.op.Bytes() - before)
+	t.hold(n)
+	if n > t.r.opts.SpillBytes && t.spill != nil {
 		if t.measure() > t.r.opts.SpillBytes {
 			_, err := t.spillState()
 			return err
