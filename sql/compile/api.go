@@ -92,6 +92,7 @@ const (
 	KindInsert              // INSERT or a statement set
 	KindQuery               // SELECT
 	KindText                // EXPLAIN, SHOW, DESCRIBE: the answer is in Result
+	KindJobs                // of running jobs and groups: who runs them answers, from AST and Keep
 )
 
 // Statement is one statement of the input, in order.
@@ -106,6 +107,8 @@ type Statement struct {
 	Changes bool
 	// Result is the answer of KindText, and of DDL a sentence.
 	Result *Result
+	// Keep says which names LIKE lets through (KindJobs with SHOW).
+	Keep func(name string) bool
 }
 
 // Result is an answer that needs no job.
@@ -142,6 +145,8 @@ type Explain struct {
 	Lanes []Lane `json:"lanes"`
 	// State lists the stateful operators.
 	State []State `json:"state"`
+	// Graph is the job graph; inputs come before what reads them.
+	Graph []GraphNode `json:"graph"`
 	// Functions are the user functions that the job calls, with their versions.
 	Functions []string `json:"user_functions,omitempty"`
 }
@@ -156,6 +161,19 @@ type Lane struct {
 	// the keyed operators fed.
 	Direct []string `json:"direct"`
 	Keyed  []string `json:"keyed"`
+}
+
+// GraphNode is an operator of the job graph.
+type GraphNode struct {
+	ID int `json:"id"`
+	// Op is its kind, Text what it does: a table, a condition, keys, expressions.
+	Op     string `json:"op"`
+	Text   string `json:"text"`
+	Inputs []int  `json:"inputs"`
+	// Lane is the source table in whose lane it runs; "" behind an exchange.
+	Lane string `json:"lane,omitempty"`
+	// State is the path of its state, where it holds some.
+	State string `json:"state,omitempty"`
 }
 
 // State is one stateful operator.

@@ -31,7 +31,7 @@ func explainJob(bound, optimized []*plan.Insert, job *graph.Job) *Explain {
 			b.WriteString("  " + f + "\n")
 		}
 	}
-	return &Explain{Text: b.String(), Lanes: lanesOf(job), State: statesOf(job), Functions: functions}
+	return &Explain{Text: b.String(), Lanes: lanesOf(job), State: statesOf(job), Graph: graphOf(job), Functions: functions}
 }
 
 // functionsOf are the user functions of a job, each once, by name.

@@ -75,6 +75,7 @@ var invocations = []invocation{
 	{"check no/such/file.sql", 2, "no/such/file.sql"},
 	{"check", 2, ""},
 	{"explain JOB", 0, "clicks"},
+	{"explain JOB -o dot", 0, "digraph"},
 	{"explain BAD", 2, "unknown_column"},
 	{"explain", 2, ""},
 	{"explain-error unknown_column", 0, "unknown_column"},
