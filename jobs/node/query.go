@@ -112,19 +112,26 @@ func (n *Node) statement(ctx context.Context, s *compile.Statement, sink *result
 			return err
 		}
 		return out.Done(dead.sentence(-1))
+	case compile.KindJobs:
+		return n.jobStatement(ctx, s, out)
 	}
 	if s.Result == nil {
 		return out.Done("")
 	}
-	cols := make([]control.Column, len(s.Result.Columns))
-	for i, name := range s.Result.Columns {
+	return texts(out, s.Result.Columns, s.Result.Rows)
+}
+
+// texts gives rows of texts.
+func texts(out control.QueryResult, columns []string, rows [][]string) error {
+	cols := make([]control.Column, len(columns))
+	for i, name := range columns {
 		cols[i] = control.Column{Name: name, Type: "STRING"}
 	}
 	if err := out.Begin(cols); err != nil {
 		return err
 	}
-	for _, row := range s.Result.Rows {
-		if err := out.Row(textRow(s.Result.Columns, row)); err != nil {
+	for _, row := range rows {
+		if err := out.Row(textRow(columns, row)); err != nil {
 			return err
 		}
 	}

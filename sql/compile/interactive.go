@@ -25,6 +25,8 @@ func (c *compiler) interactive(s syntax.Stmt) {
 		c.describe(s)
 	case *syntax.Drop:
 		c.drop(s)
+	case *syntax.StopJob:
+		c.stopJob(s)
 	default:
 		c.diags.Errorf(diag.CodeNotYet, s.Span(), "this statement is not supported yet")
 	}
@@ -76,9 +78,22 @@ func (c *compiler) show(s *syntax.Show) {
 		if text, ok := c.createText(s.Of); ok {
 			c.text(s, []string{"result"}, [][]string{{text}})
 		}
+	case syntax.ShowJobs, syntax.ShowGroups:
+		c.add(Statement{Kind: KindJobs, AST: s, Keep: keep})
 	default:
 		c.diags.Errorf(diag.CodeNotYet, s.Span(), "this SHOW is not supported yet")
 	}
+}
+
+// stopJob passes STOP JOB on. What a stopped job has read and holds is kept anyway, so
+// that WITH SAVEPOINT asks for nothing more.
+func (c *compiler) stopJob(s *syntax.StopJob) {
+	if s.Drain {
+		c.diags.Errorf(diag.CodeNotYet, s.Span(), "STOP JOB WITH DRAIN is not supported: windows that are not over would give rows as if they were").
+			WithHelp("STOP JOB alone keeps open windows; they go on when the job is run again")
+		return
+	}
+	c.add(Statement{Kind: KindJobs, AST: s})
 }
 
 // likeFilter is the LIKE pattern of SHOW as a function.
@@ -189,6 +204,8 @@ func (c *compiler) describe(s *syntax.Describe) {
 		}
 	case syntax.KindFunction:
 		c.describeFunction(s)
+	case syntax.KindJob, syntax.KindGroup:
+		c.add(Statement{Kind: KindJobs, AST: s})
 	default:
 		c.diags.Errorf(diag.CodeNotYet, s.Span(), "this DESCRIBE is not supported yet")
 	}
