@@ -83,6 +83,15 @@ func validatePolicies(v connector.Values) error {
 			return &connector.OptionError{Key: need.key, Message: "'" + need.key + "' has no effect unless '" + keyPolicy + "' names '" + need.kind + "'"}
 		}
 	}
+	for name := range v.Family(ReadinessProperties) {
+		key := ReadinessProperties + name
+		switch {
+		case !p.Readiness:
+			return &connector.OptionError{Key: key, Message: "'" + key + "' has no effect unless '" + keyPolicy + "' names '" + policyReadiness + "'"}
+		case !v.Has(keyReadyServers):
+			return &connector.OptionError{Key: key, Message: "'" + key + "' has no effect without '" + keyReadyServers + "'"}
+		}
+	}
 	if v.Has(keyCommandTimeout) && !p.Command {
 		return &connector.OptionError{Key: keyCommandTimeout, Message: "'" + keyCommandTimeout + "' has no effect unless '" + keyPolicy + "' names '" + policyCustom + "'"}
 	}
@@ -111,5 +120,5 @@ const PolicyDoc = "### Telling others that a partition is complete\n\n" +
 	"Policies are carried out in the order `metastore`, `success-file`, `custom`, `readiness-topic`, whatever order they are named in. When one fails the partition is not announced, rows go on being committed, and all of them are carried out again after 0.2 s to 15 s; late rows have them carried out once more. **Each may happen more than once** for a partition, after a crash or a failure of a later one: at least once, never said to be exactly once.\n\n" +
 	"`custom` runs the program of `sink.partition-commit.policy.command`, as the user of the process, in its working directory and with its environment but for `MILLRACE_*`, so that secrets of job files (`MILLRACE_SECRET_*`) stay behind: who may start jobs may run programs. (Flink's `custom` loads a Java class.) It must do no harm when it is run again for the same partition. Partitions are told one after the other, each recorded before the next, and no two runs for a table are under way at once, after a crash of Millrace either: on Linux the command ends with Millrace, and of what it had started the last process is waited for, on any system, for as long as the time-out and then again. (That holds on one machine, for processes that keep the descriptors they were given.) It finds `MILLRACE_JOB`, `MILLRACE_DATABASE`, `MILLRACE_TABLE`, `MILLRACE_PARTITION` (`dt=2024-05-01/hr=08`), `MILLRACE_PARTITION_VALUES` (a JSON object), `MILLRACE_LOCATION`, `MILLRACE_FILES`, `MILLRACE_BYTES`, and `MILLRACE_ROWS`, which is empty where a file does not tell. " +
 	"Exit code 0 says that it is done. Any other code, a signal and the time-out are tried again, with the end of the output in the log and in `millrace jobs ls`; a bounded run tries for five minutes, and not again after 64, 78, 126, 127 or a program that cannot be started.\n\n" +
-	"`readiness-topic` appends a record to the topic `sink.partition-commit.readiness-topic.name` of the embedded log, durably, before the partition counts as announced. Its key is `database.table/partition`, or `table/partition`, its value JSON: `kind` (`ready`), `job`, `database`, `table`, `partition`, `values`, `version`, `home`, `location`, `rows` (null where a file does not tell), `files`, `bytes`, `watermark_ms` (null without one), `time_ms`. " +
-	"A reader that must act once takes the first record of each job, database, table, partition and `version`; the version rises when late rows came. Not yet: a topic of a Kafka cluster."
+	"`readiness-topic` appends a record to the topic `sink.partition-commit.readiness-topic.name` of the embedded log, durably, or to one of the Kafka cluster of `sink.partition-commit.readiness-topic.properties.bootstrap.servers`, acknowledged by all replicas in sync, before the partition counts as announced. Its key is `database.table/partition`, or `table/partition`, its value JSON: `kind` (`ready`), `job`, `database`, `table`, `partition`, `values`, `version`, `home`, `location`, `rows` (null where a file does not tell), `files`, `bytes`, `watermark_ms` (null without one), `time_ms`. " +
+	"A reader that must act once takes the first record of each job, database, table, partition and `version`; the version rises when late rows came."

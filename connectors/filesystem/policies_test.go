@@ -128,6 +128,8 @@ func TestPolicyOptions(t *testing.T) {
 		{map[string]string{keyPolicy: "custom", keyCommand: "{table} x"}, keyCommand},
 		{map[string]string{keyPolicy: "readiness-topic", KeyReadiness: "a b"}, KeyReadiness},
 		{map[string]string{keyPolicy: "readiness-topic", KeyReadiness: "__ready"}, KeyReadiness},
+		{map[string]string{keyPolicy: "success-file", keyReadyServers: "h:1"}, keyReadyServers},
+		{map[string]string{keyPolicy: "readiness-topic", KeyReadiness: "r", ReadinessProperties + "ssl.truststore.location": "f"}, ReadinessProperties + "ssl.truststore.location"},
 		{map[string]string{keyPolicy: "success"}, keyPolicy},
 		{map[string]string{keyPolicy: "success-file", keyPolicyClass: "com.example.Policy"}, keyPolicyClass},
 	} {

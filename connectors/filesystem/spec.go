@@ -24,6 +24,10 @@ const formatParquet = "parquet"
 // KeyReadiness is the option that names the topic which policy readiness-topic tells.
 const KeyReadiness = "sink.partition-commit.readiness-topic.name"
 
+// ReadinessProperties is what the options begin with that say how the Kafka cluster of the
+// readiness topic is reached.
+const ReadinessProperties = "sink.partition-commit.readiness-topic.properties."
+
 // Option keys, all Flink's but those of policies custom and readiness-topic.
 const (
 	keyPath           = "path"
@@ -40,7 +44,7 @@ const (
 	keyCommand        = "sink.partition-commit.policy.command"
 	keyCommandTimeout = "sink.partition-commit.policy.command.timeout"
 	keySuccessName    = "sink.partition-commit.success-file.name"
-	keyReadyServers   = "sink.partition-commit.readiness-topic.properties.bootstrap.servers"
+	keyReadyServers   = ReadinessProperties + "bootstrap.servers"
 	keyExtractor      = "partition.time-extractor.kind"
 	keyExtractorClass = "partition.time-extractor.class"
 	keyPattern        = "partition.time-extractor.timestamp-pattern"
@@ -153,8 +157,10 @@ func (c *Connector) options() []connector.Option {
 			Doc: "The program of policy `custom` and its arguments, in which " + strings.Join(placeholders(), ", ") + " stand for the partition's. Words are separated by blanks or held together by quotes; there is no shell. Not Flink's."},
 		{Key: keyCommandTimeout, Type: connector.OptDuration, Default: "1 min", Doc: "After how long the command is killed, with all that it started, and counts as failed. Not Flink's."},
 		{Key: KeyReadiness, Type: connector.OptString, Check: checkReadiness,
-			Doc: "The topic of policy `readiness-topic`, in the embedded log; it is made if there is none. Not Flink's."},
-		{Key: keyReadyServers, Type: connector.OptString, Check: notYet("a readiness topic of a Kafka cluster; it is one of the embedded log"), Doc: "Not yet: a topic of a Kafka cluster."},
+			Doc: "The topic of policy `readiness-topic`; it is made if there is none. Not Flink's."},
+		{Key: keyReadyServers, Type: connector.OptString, Doc: "Brokers of the Kafka cluster that has the topic, `host:port`, separated by commas. Unset: it is one of the embedded log."},
+		{Key: ReadinessProperties + "*", Type: connector.OptString, Secret: true,
+			Doc: "How this cluster is spoken to: what connector `kafka` calls `properties.*` (`security.protocol`, `sasl.*`, `ssl.*`, time-outs)."},
 		{Key: keySuccessName, Type: connector.OptString, Default: "_SUCCESS", Check: checkSuccessName, Doc: "Name of the file that announces a partition."},
 		{Key: keyExtractor, Type: connector.OptEnum, Enum: []string{"default"}, Default: "default", Doc: "How a partition's time is read: by pattern and formatter."},
 		{Key: keyExtractorClass, Type: connector.OptString, Check: notYet("custom time extractors"), Doc: "Not yet."},
@@ -227,8 +233,8 @@ type tableOptions struct {
 	rollBytes   int64
 	rollAge     time.Duration
 	policies    Policies
-	command     *command // policy custom
-	readiness   string   // policy readiness-topic
+	command     *command                 // policy custom
+	readiness   connector.ReadinessTopic // policy readiness-topic
 	trigger     connector.CommitTrigger
 	delay       time.Duration
 	success     string
@@ -269,7 +275,7 @@ func (c *Connector) tableOptions(t *connector.Table) (tableOptions, error) {
 		return o, &connector.OptionError{Key: keyPolicy, OnValue: true, Message: err.Error()}
 	}
 	if o.policies.Readiness {
-		o.readiness = v.String(KeyReadiness)
+		o.readiness = connector.ReadinessTopic{Name: v.String(KeyReadiness), Cluster: v.Family(ReadinessProperties)}
 	}
 	if o.policies.Command {
 		o.command = &command{timeout: v.Duration(keyCommandTimeout)}

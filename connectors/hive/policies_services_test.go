@@ -34,7 +34,7 @@ echo "$MILLRACE_DATABASE.$MILLRACE_TABLE $MILLRACE_PARTITION $MILLRACE_ROWS" >>"
 	}
 	defer x.Close()
 	s := x.(*Sink)
-	if p := s.CommitPolicy(); p.Readiness != "ready" || !p.OneByOne {
+	if p := s.CommitPolicy(); p.Readiness.Name != "ready" || !p.OneByOne {
 		t.Errorf("the policy is %+v", p)
 	}
 	parts := write(t, s, 1, 0, 10)

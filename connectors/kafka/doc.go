@@ -98,5 +98,5 @@
 // of its key is from now on, each record without a value as a deletion; the keyed runtime
 // makes the changes of it.
 //
-// It joins no group and creates no topic but its own.
+// It joins no group and creates no topic but its own, and that of a Teller.
 package kafka

@@ -3,7 +3,10 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
+	"github.com/millrace/millrace/connectors/filesystem"
+	"github.com/millrace/millrace/connectors/kafka"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
 	"github.com/millrace/millrace/runtime/engine"
@@ -42,10 +45,16 @@ func readyOf(m *engine.Ready) readyValue {
 	return v
 }
 
-// readinessTopic opens a topic that is told of complete table partitions, by the path
-// of the manifests.
-func (n *Node) readinessTopic(ctx context.Context, name string) (func(context.Context, engine.Ready) error, error) {
-	write, err := n.jsonTopic(ctx, name)
+// readinessTopic opens a topic that is told of complete table partitions: in the log by
+// the path of the manifests, or in a Kafka cluster.
+func (n *Node) readinessTopic(ctx context.Context, topic connector.ReadinessTopic) (func(context.Context, engine.Ready) error, error) {
+	open := n.jsonTopic
+	if len(topic.Cluster) > 0 {
+		open = func(ctx context.Context, name string) (func(context.Context, string, []byte) error, error) {
+			return clusterTopic(ctx, name, topic.Cluster)
+		}
+	}
+	write, err := open(ctx, topic.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -61,4 +70,17 @@ func (n *Node) readinessTopic(ctx context.Context, name string) (func(context.Co
 		}
 		return write(ctx, key, b)
 	}, nil
+}
+
+// clusterTopic opens a topic of a Kafka cluster.
+func clusterTopic(ctx context.Context, name string, cluster map[string]string) (func(ctx context.Context, key string, value []byte) error, error) {
+	t, err := kafka.NewTeller(ctx, name, cluster)
+	var option *connector.OptionError
+	if errors.As(err, &option) {
+		option.Key = filesystem.ReadinessProperties + option.Key
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t.Tell, nil
 }

@@ -47,7 +47,7 @@ func TestReadinessIsOnDisk(t *testing.T) {
 		w := newWorld(t)
 		n := w.open()
 		w.topic(n, "ready", 1, "millrace.durability", durability)
-		write, err := n.readinessTopic(w.ctx(), "ready")
+		write, err := n.readinessTopic(w.ctx(), connector.ReadinessTopic{Name: "ready"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestJobsMakeATopicTogether(t *testing.T) {
 		for i := range errs {
 			wait.Go(func() {
 				<-begin
-				write, err := n.readinessTopic(w.ctx(), name)
+				write, err := n.readinessTopic(w.ctx(), connector.ReadinessTopic{Name: name})
 				if err == nil {
 					err = write(w.ctx(), engine.Ready{Job: "j"})
 				}
@@ -115,7 +115,7 @@ func (w *world) told(n *Node, name string) int64 {
 func TestReadinessTopicIsDeleted(t *testing.T) {
 	w := newWorld(t)
 	n := w.open()
-	write, err := n.readinessTopic(w.ctx(), "ready")
+	write, err := n.readinessTopic(w.ctx(), connector.ReadinessTopic{Name: "ready"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -135,7 +135,7 @@ func readsItself(r *Running, source *connector.Table, wanted scanrange.Topics) e
 		if !ok {
 			continue
 		}
-		if s.Table.Options.Has(filesystem.KeyReadiness) {
+		if s.Table.Options.Has(filesystem.KeyReadiness) && len(s.Table.Options.Family(filesystem.ReadinessProperties)) == 0 {
 			if t := s.Table.Options.String(filesystem.KeyReadiness); wanted.Include(t) {
 				return refused(t, "name another one by '"+filesystem.KeyReadiness+"', or narrow the pattern")
 			}

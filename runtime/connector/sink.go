@@ -192,9 +192,17 @@ type CommitPolicy struct {
 	// aside, and no file comes into it once it is closed. The writers of the sink
 	// are AsideWriters.
 	Aside bool
-	// Readiness names the topic of the log that is told of each announced table
-	// partition, after CommitPartition; "": none.
-	Readiness string
+	// Readiness is the topic that is told of each announced table partition, after
+	// CommitPartition.
+	Readiness ReadinessTopic
+}
+
+// ReadinessTopic is a topic that is told of complete table partitions.
+type ReadinessTopic struct {
+	Name string // "": none
+	// Cluster is how the Kafka cluster that has it is reached, by the names of Java's
+	// clients (bootstrap.servers and the like); empty: it is one of the log.
+	Cluster map[string]string
 }
 
 // Retryable is implemented by errors that may go away by themselves.

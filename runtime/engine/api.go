@@ -56,7 +56,7 @@ type Deps struct {
 	Manifest func(ctx context.Context, m Manifest) error
 	// Readiness opens a topic that is told of complete table partitions, for tables
 	// whose policy names one. nil: such a table is refused.
-	Readiness func(ctx context.Context, topic string) (func(context.Context, Ready) error, error)
+	Readiness func(ctx context.Context, topic connector.ReadinessTopic) (func(context.Context, Ready) error, error)
 	// MaxDead ends the run with *MaxDeadError when more rows are dead, late
 	// ones not counted; nil: no limit.
 	MaxDead *int64

@@ -24,7 +24,8 @@ type Ready struct {
 
 // readiness gives what tells of a table's partitions; nil when its policy names no topic.
 func (r *Run) readiness(ctx context.Context, t *table, p connector.CommitPolicy) (func(context.Context, *ledger.Close) error, error) {
-	if p.Readiness == "" {
+	topic := p.Readiness.Name
+	if topic == "" {
 		return nil, nil
 	}
 	d, ok := t.sink.(connector.PartitionDescriber)
@@ -32,7 +33,7 @@ func (r *Run) readiness(ctx context.Context, t *table, p connector.CommitPolicy)
 		return nil, fmt.Errorf("BUG: table %s: a %T does not describe its partitions", t.fact.Name, t.sink)
 	}
 	if r.deps.Readiness == nil {
-		return nil, fmt.Errorf("table %s: there is no log here for its readiness topic %s", t.fact.Name, p.Readiness)
+		return nil, fmt.Errorf("table %s: there is no log here for its readiness topic %s", t.fact.Name, topic)
 	}
 	write, err := r.deps.Readiness(ctx, p.Readiness)
 	if err != nil {
@@ -49,12 +50,12 @@ func (r *Run) readiness(ctx context.Context, t *table, p connector.CommitPolicy)
 			return n, ok
 		})
 		if err != nil {
-			return fmt.Errorf("describing it for topic %s: %w", p.Readiness, err)
+			return fmt.Errorf("describing it for topic %s: %w", topic, err)
 		}
 		err = write(ctx, Ready{Job: r.job.Name, Facts: facts, Version: c.Version, Home: r.book.HomeOf(k),
 			Watermark: t.closer.seen(), TimeMillis: r.clock.Now().UnixMilli()})
 		if err != nil {
-			return fmt.Errorf("writing to the readiness topic %s: %w", p.Readiness, err)
+			return fmt.Errorf("writing to the readiness topic %s: %w", topic, err)
 		}
 		return nil
 	}, nil

@@ -23,7 +23,7 @@ type readySink struct {
 }
 
 func (s *readySink) CommitPolicy() connector.CommitPolicy {
-	return connector.CommitPolicy{Readiness: "ready"}
+	return connector.CommitPolicy{Readiness: connector.ReadinessTopic{Name: "ready"}}
 }
 
 func (s *readySink) CommitPartition(_ context.Context, tp string) error {
@@ -58,9 +58,9 @@ func TestReadinessIsToldBeforeItIsRecorded(t *testing.T) {
 	var steps []string
 	var versions []uint32
 	var broken error
-	deps := Deps{Readiness: func(_ context.Context, topic string) (func(context.Context, Ready) error, error) {
+	deps := Deps{Readiness: func(_ context.Context, topic connector.ReadinessTopic) (func(context.Context, Ready) error, error) {
 		return func(_ context.Context, m Ready) error {
-			steps = append(steps, topic)
+			steps = append(steps, topic.Name)
 			versions = append(versions, m.Version)
 			if m.Job != "j" || m.Facts.Rows != 7 || m.Facts.TablePartition != "dt=1" || m.Watermark != batch.NoWatermark {
 				t.Errorf("told %+v", m)
@@ -112,7 +112,7 @@ func TestReadinessIsToldBeforeItIsRecorded(t *testing.T) {
 		t.Errorf("after late rows: step %v, versions %v", s, versions)
 	}
 	r := &Run{book: book, clock: clock, job: &graph.Job{}}
-	if _, err := r.told(ctx, &table{fact: fact, sink: &readySink{}}, connector.CommitPolicy{Readiness: "ready"}); err == nil {
+	if _, err := r.told(ctx, &table{fact: fact, sink: &readySink{}}, connector.CommitPolicy{Readiness: connector.ReadinessTopic{Name: "ready"}}); err == nil {
 		t.Error("a topic without a log")
 	}
 }

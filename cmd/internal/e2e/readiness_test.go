@@ -119,8 +119,8 @@ func TestPoliciesThatAreRefused(t *testing.T) {
 			[]string{`:3:39: error[bad_option]: `, `"custm" is none of `, `help: did you mean "custom"?`}},
 		"a misspelt placeholder": {"'sink.partition-commit.policy.kind' = 'custom',\n'sink.partition-commit.policy.command' = 'ready {partion}'",
 			[]string{`:4:42: error[bad_option]: `, `"{partion}" is none of {job}, {database}, {table}, {partition}, {location}`, `help: did you mean "{partition}"?`}},
-		"a topic of a Kafka cluster": {"'sink.partition-commit.policy.kind' = 'readiness-topic',\n'sink.partition-commit.readiness-topic.name' = 'r',\n'sink.partition-commit.readiness-topic.properties.bootstrap.servers' = 'h:1'",
-			[]string{`:5:72: error[not_yet]: `, "a readiness topic of a Kafka cluster"}},
+		"a cluster without its brokers": {"'sink.partition-commit.policy.kind' = 'readiness-topic',\n'sink.partition-commit.readiness-topic.name' = 'r',\n'sink.partition-commit.readiness-topic.properties.security.protocol' = 'SSL'",
+			[]string{`:5:1: error[bad_option]: `, "has no effect without 'sink.partition-commit.readiness-topic.properties.bootstrap.servers'"}},
 		"a Java class": {"'sink.partition-commit.policy.kind' = 'success-file',\n'sink.partition-commit.policy.class' = 'com.example.Ready'",
 			[]string{`:4:40: error[bad_option]: `, "policy 'custom' runs the command of 'sink.partition-commit.policy.command'"}},
 	} {
