@@ -100,12 +100,15 @@ func (e *ending) found(h *hangsError) {
 	}
 }
 
-// next is the context of the next transaction; end gives what ended it, if anything was found.
+// next is the context of the next transaction, which is over where something was found since
+// the last one: brokers that are connected would take its rows. end gives what was found.
 func (e *ending) next(ctx context.Context) (_ context.Context, end func() *hangsError) {
 	ctx, stop := context.WithCancelCause(ctx)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.stop = stop
+	if e.stop = stop; e.hangs != nil {
+		stop(e.hangs)
+	}
 	return ctx, func() *hangsError {
 		e.mu.Lock()
 		defer e.mu.Unlock()

@@ -9,7 +9,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
-	"github.com/twmb/franz-go/pkg/kversion"
 )
 
 // The coordinator answers a commit before the partitions know of it. Where it starts again
@@ -24,6 +23,13 @@ type txnState struct {
 	name     string // of the state, in Kafka's words; empty: the id is unknown
 	producer int64
 	epoch    int16
+	in       kadm.TopicsSet // the partitions of the newest transaction, while it is open
+}
+
+// includes reports whether what is open in a partition may be of the newest transaction.
+func (x txnState) includes(o openIn) bool {
+	_, in := x.in[o.topic][o.partition]
+	return in
 }
 
 // ended reports whether the coordinator knows how the newest transaction ended.
@@ -49,7 +55,7 @@ func (s *sink) stateOf(ctx context.Context, txn string) (out txnState, err error
 		case x.State == "PrepareCommit", x.State == "PrepareAbort", x.State == "PrepareEpochFence":
 			return sinkFailed(s.conn.failed(kerr.ConcurrentTransactions, "", "waiting for the end of the transaction of transactional id %s", txn))
 		}
-		out = txnState{name: x.State, producer: x.ProducerID, epoch: x.ProducerEpoch}
+		out = txnState{name: x.State, producer: x.ProducerID, epoch: x.ProducerEpoch, in: x.Topics}
 		return nil
 	})
 	return out, err
@@ -89,6 +95,9 @@ func (s *sink) openOf(ctx context.Context, producer int64) (out []openIn, err er
 		topic      string
 		partitions []int32
 	}{{commitsTopic, []int32{s.commits.partition}}, {s.topic, all}} {
+		if t.topic == s.topic && d.id != s.id {
+			continue // what was open went with the topic that was replaced
+		}
 		open, err := s.openInTopic(ctx, t.topic, t.partitions, producer)
 		if err != nil {
 			return nil, err
@@ -141,6 +150,21 @@ func (e *undecidedError) Error() string {
 // Retryable implements connector.Retryable: somebody else may just be ending it.
 func (e *undecidedError) Retryable() bool { return true }
 
+// mixedError: behind a transaction that was committed, and hangs, the next one has begun in
+// the same partition. One marker ends both.
+type mixedError struct {
+	txn string
+	at  openIn
+}
+
+func (e *mixedError) Error() string {
+	return fmt.Sprintf("%s a transaction of transactional id %s (producer id %d) hangs: it was committed, the brokers lost its end, and the next one has begun behind it. Neither a commit nor an abort is right for both; the brokers abort them after the transaction timeout, which hides the committed rows from there on (read them with read_uncommitted)",
+		e.at, e.txn, e.at.producer)
+}
+
+// Retryable implements connector.Retryable: whoever tries again finds them aborted.
+func (e *mixedError) Retryable() bool { return false }
+
 // decides reports how a transaction that hangs has to end, of what the lane knows itself.
 func (st *laneState) decides(o openIn) (commit, known bool) {
 	for _, h := range st.hanging {
@@ -163,14 +187,13 @@ func (s *sink) leftovers(ctx context.Context, st *laneState) (hanging []openIn, 
 		return nil, x, err
 	}
 	if x.name == "Ongoing" {
-		// Each transaction has an epoch of its own (Kafka 4), so that what an earlier
-		// one left is told from it. After its abort it would not be.
-		for _, o := range open {
-			if _, known := st.decides(o); !known && o.start >= 0 && o.epoch < x.epoch {
-				return nil, x, &undecidedError{st.txn, o}
-			}
+		end := s.fence
+		if st.mends(x) {
+			end = s.endMend
+		} else if err := st.endable(x, open); err != nil {
+			return nil, x, err
 		}
-		if err := s.fence(ctx, st.txn); err != nil {
+		if err := end(ctx, st); err != nil {
 			return nil, x, err
 		}
 		if x, err = s.stateOf(ctx, st.txn); err == nil {
@@ -196,94 +219,39 @@ func (s *sink) leftovers(ctx context.Context, st *laneState) (hanging []openIn, 
 	return hanging, x, nil
 }
 
+// endable says why a transaction that is open at the coordinator must not be aborted: what
+// hangs in its partitions would be, too, and of others it would not be known any more how
+// they ended.
+func (st *laneState) endable(x txnState, open []openIn) error {
+	for _, o := range open {
+		commit, known := st.decides(o)
+		switch {
+		case o.start < 0:
+		case !known && (!x.includes(o) || o.epoch < x.epoch):
+			// It is of an earlier one: each has an epoch of its own (Kafka 4).
+			return &undecidedError{st.txn, o}
+		case known && commit && x.includes(o):
+			return &mixedError{st.txn, o}
+		}
+	}
+	return nil
+}
+
 // fence has the coordinator abort the transaction that is open under a transactional id. It
 // says so by its state.
-func (s *sink) fence(ctx context.Context, txn string) error {
+func (s *sink) fence(ctx context.Context, st *laneState) error {
 	return s.persist(ctx, millis(s.table.Options, keyAPITimeout), func(ctx context.Context) error {
 		req := kmsg.NewPtrInitProducerIDRequest()
-		req.TransactionalID, req.TransactionTimeoutMillis = &txn, int32(s.table.Options.Int(keyTxnTimeout))
+		req.TransactionalID, req.TransactionTimeoutMillis = &st.txn, int32(s.table.Options.Int(keyTxnTimeout))
 		resp, err := req.RequestWith(ctx, s.conn.client)
 		if err == nil {
 			err = kerr.ErrorForCode(resp.ErrorCode)
 		}
 		if err != nil && !is(err, kerr.ConcurrentTransactions) { // it is being aborted
-			return sinkFailed(s.conn.failed(err, "", "ending the transaction of transactional id %s", txn))
+			return sinkFailed(s.conn.failed(err, "", "ending the transaction of transactional id %s", st.txn))
 		}
 		return nil
 	})
-}
-
-// endHanging ends transactions that hang: another one of the same producer with these
-// partitions and the same end gives them the marker that is missing. The producer has to be
-// initialized, and nothing written by it.
-func (s *sink) endHanging(ctx context.Context, c *kgo.Client, txn string, hanging []openIn) error {
-	if len(hanging) == 0 {
-		return nil
-	}
-	id, epoch, err := c.ProducerID(ctx)
-	if err == nil && id != hanging[0].producer {
-		err = fmt.Errorf("producer id %d is %d now", hanging[0].producer, id)
-	}
-	for _, commit := range []bool{true, false} {
-		in := map[string][]int32{}
-		for _, o := range hanging {
-			if o.commit == commit {
-				in[o.topic] = append(in[o.topic], o.partition)
-			}
-		}
-		if err == nil && len(in) > 0 {
-			err = s.endAgain(ctx, txn, id, epoch, in, commit)
-		}
-	}
-	if err != nil {
-		return sinkFailed(s.conn.failed(err, "", "ending the transaction of transactional id %s that hangs in %v, since the brokers lost its end", txn, hanging))
-	}
-	return nil
-}
-
-// endAgain is a transaction without records. The requests are those of the protocol in
-// which a client names the partitions itself.
-func (s *sink) endAgain(ctx context.Context, txn string, id int64, epoch int16, in map[string][]int32, commit bool) error {
-	v := kversion.Stable()
-	v.SetMaxKeyVersion(int16(kmsg.AddPartitionsToTxn), 3)
-	v.SetMaxKeyVersion(int16(kmsg.EndTxn), 4)
-	c, err := kgo.NewClient(append(s.opts[:len(s.opts):len(s.opts)], kgo.MaxVersions(v))...)
-	if err != nil {
-		return fmt.Errorf("setting up a Kafka client: %w", err)
-	}
-	defer c.Close()
-	add := kmsg.NewPtrAddPartitionsToTxnRequest()
-	add.TransactionalID, add.ProducerID, add.ProducerEpoch = txn, id, epoch
-	for topic, partitions := range in {
-		t := kmsg.NewAddPartitionsToTxnRequestTopic()
-		t.Topic, t.Partitions = topic, partitions
-		add.Topics = append(add.Topics, t)
-	}
-	// The one before it may be being ended still.
-	err = s.persist(ctx, millis(s.table.Options, keyAPITimeout), func(ctx context.Context) error {
-		added, err := add.RequestWith(ctx, c)
-		if err != nil {
-			return sinkFailed(err)
-		}
-		for _, t := range added.Topics {
-			for _, p := range t.Partitions {
-				if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
-					return sinkFailed(s.conn.failed(err, t.Topic, "adding topic %s partition %d", t.Topic, p.Partition))
-				}
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	end := kmsg.NewPtrEndTxnRequest()
-	end.TransactionalID, end.ProducerID, end.ProducerEpoch, end.Commit = txn, id, epoch, commit
-	ended, err := end.RequestWith(ctx, c)
-	if err != nil {
-		return err
-	}
-	return kerr.ErrorForCode(ended.ErrorCode)
 }
 
 // ended is a lane's new producer, with nothing open of those before it.
@@ -301,12 +269,12 @@ func (s *sink) ended(ctx context.Context, st *laneState) (*kgo.Client, error) {
 	if err != nil || len(hanging) == 0 {
 		return c, err
 	}
-	err = s.endHanging(ctx, c, st.txn, hanging)
+	err = s.endHanging(ctx, c, st, hanging)
 	c.Close()
 	if err != nil {
 		return nil, err
 	}
-	st.hanging = nil
+	st.hanging, st.mend = nil, nil
 	// Its next transaction must not begin before that one's end is everywhere.
 	return s.producer(ctx, st)
 }
@@ -326,13 +294,13 @@ func (s *sink) endOpen(ctx context.Context, txn string) error {
 	}
 	defer c.Close()
 	if len(hanging) > 0 || !was.ended() {
-		return s.endHanging(ctx, c, txn, hanging)
+		return s.endHanging(ctx, c, st, hanging)
 	}
 	id, epoch, err := c.ProducerID(ctx)
 	if err != nil || id != was.producer {
 		return err
 	}
-	if err := s.endAgain(ctx, txn, id, epoch, map[string][]int32{commitsTopic: {s.commits.partition}}, was.committed()); err != nil {
+	if err := s.endAgain(ctx, txn, &mend{id, epoch, was.committed()}, map[string][]int32{commitsTopic: {s.commits.partition}}); err != nil {
 		return sinkFailed(s.conn.failed(err, "", "ending the transactions of transactional id %s", txn))
 	}
 	return nil

@@ -37,33 +37,12 @@ func TestSinkHangingTransaction(t *testing.T) {
 				st := s.lane(transactionalID(s.prefix, a.ID))
 				id, epoch, err := st.client.ProducerID(w.ctx)
 				check(t, err)
-				w.cluster.ControlKey(int16(kmsg.EndTxn), func(req kmsg.Request) (kmsg.Response, error, bool) {
-					resp := req.ResponseKind().(*kmsg.EndTxnResponse)
-					resp.ProducerID, resp.ProducerEpoch = id, epoch
-					return resp, nil, true
-				})
+				w.loseEnd(id, epoch)
 				check(t, s.Publish(w.ctx, []connector.Artifact{second})...)
 				if have := w.Visible(t); !slices.Equal(have, ids(0, 10)) {
 					t.Fatalf("visible are %v", have)
 				}
-				w.cluster.ControlKey(int16(kmsg.DescribeTransactions), func(req kmsg.Request) (kmsg.Response, error, bool) {
-					if !slices.Contains(req.(*kmsg.DescribeTransactionsRequest).TransactionalIDs, st.txn) {
-						return nil, nil, false
-					}
-					resp := req.ResponseKind().(*kmsg.DescribeTransactionsResponse)
-					x := kmsg.NewDescribeTransactionsResponseTransactionState()
-					x.TransactionalID, x.State, x.ProducerID, x.ProducerEpoch = st.txn, state, id, epoch
-					resp.TransactionStates = append(resp.TransactionStates, x)
-					return resp, nil, true
-				})
-				w.cluster.ControlKey(int16(kmsg.InitProducerID), func(req kmsg.Request) (kmsg.Response, error, bool) {
-					if x := req.(*kmsg.InitProducerIDRequest).TransactionalID; x == nil || *x != st.txn {
-						return nil, nil, false
-					}
-					resp := req.ResponseKind().(*kmsg.InitProducerIDResponse)
-					resp.ProducerID, resp.ProducerEpoch = id, epoch
-					return resp, nil, true
-				})
+				w.hang(st.txn, state, id, epoch)
 				if restart {
 					s = w.sink(2)
 				}
@@ -79,6 +58,38 @@ func TestSinkHangingTransaction(t *testing.T) {
 			})
 		}
 	}
+}
+
+// loseEnd answers the next EndTxn without ending anything.
+func (w *sinkWorld) loseEnd(id int64, epoch int16) {
+	w.cluster.ControlKey(int16(kmsg.EndTxn), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		resp := req.ResponseKind().(*kmsg.EndTxnResponse)
+		resp.ProducerID, resp.ProducerEpoch = id, epoch
+		return resp, nil, true
+	})
+}
+
+// hang has the coordinator call the transaction that is open complete, and its producer be
+// initialized once without ending it.
+func (w *sinkWorld) hang(txn, state string, id int64, epoch int16) {
+	w.cluster.ControlKey(int16(kmsg.DescribeTransactions), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		if !slices.Contains(req.(*kmsg.DescribeTransactionsRequest).TransactionalIDs, txn) {
+			return nil, nil, false
+		}
+		resp := req.ResponseKind().(*kmsg.DescribeTransactionsResponse)
+		x := kmsg.NewDescribeTransactionsResponseTransactionState()
+		x.TransactionalID, x.State, x.ProducerID, x.ProducerEpoch = txn, state, id, epoch
+		resp.TransactionStates = append(resp.TransactionStates, x)
+		return resp, nil, true
+	})
+	w.cluster.ControlKey(int16(kmsg.InitProducerID), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		if x := req.(*kmsg.InitProducerIDRequest).TransactionalID; x == nil || *x != txn {
+			return nil, nil, false
+		}
+		resp := req.ResponseKind().(*kmsg.InitProducerIDResponse)
+		resp.ProducerID, resp.ProducerEpoch = id, epoch
+		return resp, nil, true
+	})
 }
 
 // TestSinkGoesOn loses the end of a transaction in the same way, and then the connections of
@@ -97,11 +108,7 @@ func TestSinkGoesOn(t *testing.T) {
 	st := s.lane(transactionalID(s.prefix, a.ID))
 	id, epoch, err := st.client.ProducerID(w.ctx)
 	check(t, err)
-	w.cluster.ControlKey(int16(kmsg.EndTxn), func(req kmsg.Request) (kmsg.Response, error, bool) {
-		resp := req.ResponseKind().(*kmsg.EndTxnResponse)
-		resp.ProducerID, resp.ProducerEpoch = id, epoch
-		return resp, nil, true
-	})
+	w.loseEnd(id, epoch)
 	check(t, s.Publish(w.ctx, all[1:2])...)
 	w.cluster.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
 		return nil, errors.New("hang up"), true
@@ -140,8 +147,17 @@ func TestSinkGoesOn(t *testing.T) {
 // TestSinkUndecided: a transaction hangs, and its coordinator has forgotten how it ended. The
 // lane says so, and does not write, which would decide it.
 func TestSinkUndecided(t *testing.T) {
-	for _, state := range []string{"Empty", "Ongoing"} {
-		t.Run(state, func(t *testing.T) {
+	for name, x := range map[string]struct {
+		state string
+		later int16 // epochs after the one that hangs
+		in    bool  // the transaction that is open has the partition, too
+	}{
+		"forgotten":                      {"Empty", 1, false},
+		"another one has the partition":  {"Ongoing", 1, true},
+		"another one is elsewhere":       {"Ongoing", 1, false},
+		"another one has the same epoch": {"Ongoing", 0, false}, // before Kafka 4
+	} {
+		t.Run(name, func(t *testing.T) {
 			w := newSinkWorld(t, "properties.default.api.timeout.ms", "1000")
 			s := w.sink(1)
 			st := s.lane(transactionalID(s.prefix, attemptOf(1).ID))
@@ -153,9 +169,12 @@ func TestSinkUndecided(t *testing.T) {
 			w.cluster.ControlKey(int16(kmsg.DescribeTransactions), func(req kmsg.Request) (kmsg.Response, error, bool) {
 				w.cluster.KeepControl()
 				resp := req.ResponseKind().(*kmsg.DescribeTransactionsResponse)
-				x := kmsg.NewDescribeTransactionsResponseTransactionState()
-				x.TransactionalID, x.State, x.ProducerID, x.ProducerEpoch = st.txn, state, id, epoch+1
-				resp.TransactionStates = append(resp.TransactionStates, x)
+				txn := kmsg.NewDescribeTransactionsResponseTransactionState()
+				txn.TransactionalID, txn.State, txn.ProducerID, txn.ProducerEpoch = st.txn, x.state, id, epoch+x.later
+				if x.in {
+					txn.Topics = append(txn.Topics, kmsg.DescribeTransactionsResponseTransactionStateTopic{Topic: w.out, Partitions: []int32{1}})
+				}
+				resp.TransactionStates = append(resp.TransactionStates, txn)
 				return resp, nil, true
 			})
 			var undecided *undecidedError

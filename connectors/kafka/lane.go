@@ -66,6 +66,7 @@ type laneState struct {
 	record laneRecord
 	// hanging is what was found to hang before the producer was initialized, until it is ended.
 	hanging []openIn
+	mend    *mend // that ends it; nil: none was begun
 	ending  ending
 	opened  bool
 	high    point // epoch of the newest attempt of this process

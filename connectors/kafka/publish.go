@@ -33,6 +33,12 @@ func (s *sink) transact(ctx context.Context, st *laneState, rows []kgo.Record, c
 	ctx, cancel := context.WithTimeout(ctx, millis(s.table.Options, keyTxnTimeout))
 	defer cancel()
 	ctx, hangs := st.ending.next(ctx)
+	if ctx.Err() != nil {
+		if h := hangs(); h != nil {
+			st.drop()
+			return refused(h)
+		}
+	}
 	if err := st.client.BeginTransaction(); err != nil {
 		st.drop()
 		return refused(sinkFailed(s.conn.failed(err, "", "beginning a transaction")))

@@ -3,7 +3,6 @@ package kafka
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -85,9 +84,10 @@ func (a *access) lacks(resource, flags string, operations ...kmsg.ACLOperation) 
 var operationNames = map[kmsg.ACLOperation]string{kmsg.ACLOperationRead: "Read", kmsg.ACLOperationWrite: "Write", kmsg.ACLOperationCreate: "Create",
 	kmsg.ACLOperationDescribe: "Describe", kmsg.ACLOperationDescribeConfigs: "DescribeConfigs", kmsg.ACLOperationIdempotentWrite: "IdempotentWrite"}
 
-// may reports whether the brokers allow the user an operation on a topic, or do not say.
+// may reports whether the brokers allow the user an operation on a topic, or do not say: who
+// may do anything with a topic may describe it, and has.
 func (d described) may(op kmsg.ACLOperation) bool {
-	return d.allowed == math.MinInt32 || d.allowed&(1<<op) != 0
+	return d.allowed&(1<<kmsg.ACLOperationDescribe) == 0 || d.allowed&(1<<op) != 0
 }
 
 // permitted finds a right that is missing before it is needed.

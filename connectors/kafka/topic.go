@@ -18,7 +18,7 @@ type described struct {
 	id         connector.UUID
 	partitions map[int32]led
 	internal   bool
-	allowed    int32 // operations, as bits; math.MinInt32: the broker does not say
+	allowed    int32 // operations, as bits; without Describe, as in 0 and math.MinInt32, the broker does not say
 	err        error // why there is nothing of the above
 }
 
