@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/connectors/conntest"
+	"github.com/millrace/millrace/connectors/conntest/services"
 	"github.com/millrace/millrace/connectors/hive/metastore"
 	"github.com/millrace/millrace/runtime/batch"
 	"github.com/millrace/millrace/runtime/connector"
@@ -25,7 +26,7 @@ import (
 func TestMetastores(t *testing.T) {
 	for _, old := range []bool{false, true} {
 		t.Run(map[bool]string{false: "4.0", true: "2.3"}[old], func(t *testing.T) {
-			l := startLake(t, old)
+			l := startLake(t, services.MetastoreOptions{Old: old})
 			t.Run("acceptance", func(t *testing.T) { acceptance(t, l) })
 			t.Run("replacing", func(t *testing.T) { replacing(t, l) })
 			t.Run("registration", func(t *testing.T) { registration(t, l) })
@@ -296,7 +297,7 @@ func everyType(t *testing.T, l *lake) {
 // TestManyPartitions registers 500 partitions, as a backfill or the first hour
 // after a metastore's absence does.
 func TestManyPartitions(t *testing.T) {
-	l := startLake(t, false)
+	l := startLake(t, services.MetastoreOptions{})
 	w := l.world("many", l.URI)
 	s := w.open(t, 1)
 	const n = 500

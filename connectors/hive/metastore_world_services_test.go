@@ -25,11 +25,12 @@ type lake struct {
 	client *metastore.Client
 }
 
-func startLake(t *testing.T, old bool) *lake {
+func startLake(t *testing.T, o services.MetastoreOptions) *lake {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	m, err := services.StartMetastore(ctx, services.MetastoreOptions{Dir: t.TempDir(), Old: old})
+	o.Dir = t.TempDir()
+	m, err := services.StartMetastore(ctx, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,8 @@ type MetastoreOptions struct {
 	Database *Derby
 	// Old starts version 2.3.9, which Spark 3.5 speaks to, in place of 4.0.1.
 	Old bool
+	// Authorizes: an old one allows what users have the rights for on directories.
+	Authorizes bool
 }
 
 // Metastore is a Hive Metastore. Its address and data stay over Kill and Start.
@@ -83,7 +85,14 @@ func StartMetastore(ctx context.Context, o MetastoreOptions) (*Metastore, error)
 		properties["hive.metastore.schema.verification"] = "false"
 		properties["hive.metastore.warehouse.dir"] = o.Warehouse
 		properties["hive.async.log.enabled"] = "false"
-		args = append(args, "-cp", classes+":"+filepath.Join(packages, "pyspark", "jars")+"/*", launcher, port)
+		if o.Authorizes {
+			const security = "org.apache.hadoop.hive.ql.security."
+			properties["hive.metastore.pre.event.listeners"] = security + "authorization.AuthorizationPreEventListener"
+			properties["hive.security.metastore.authorization.manager"] = security + "authorization.StorageBasedAuthorizationProvider"
+			properties["hive.security.metastore.authenticator.manager"] = security + "HadoopDefaultMetastoreAuthenticator"
+		}
+		// What authorizes looks into a class of Java's own.
+		args = append(args, "--add-opens=java.base/java.net=ALL-UNNAMED", "-cp", classes+":"+filepath.Join(packages, "pyspark", "jars")+"/*", launcher, port)
 	} else {
 		var jars string
 		if jars, err = metastoreJars(ctx); err != nil {
