@@ -218,7 +218,9 @@ func (c *Client) dial(ctx context.Context) (*conn, error) {
 		k, err := c.connect(ctx, c.o.Addresses[n])
 		if err == nil {
 			c.mu.Lock()
-			c.first = n
+			if c.first == first { // else a call has given an address up since, which may be this one
+				c.first = n
+			}
 			c.mu.Unlock()
 			return k, nil
 		}

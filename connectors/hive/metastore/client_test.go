@@ -422,3 +422,26 @@ func TestFaultOfARightThatIsMissing(t *testing.T) {
 		}
 	}
 }
+
+// TestGivenUpWhileConnecting: an address that one call gives up while another connects to it
+// is not the first one again.
+func TestGivenUpWhileConnecting(t *testing.T) {
+	answer := func(_ string, _ []extra, r *reply) { r.result = tableReply }
+	first, second := serve(t, answer), serve(t, answer)
+	var c *Client
+	c = client(t, Options{Addresses: []string{first.address(), second.address()}, Dial: func(ctx context.Context, address string) (net.Conn, error) {
+		if address == first.address() {
+			c.failed(address)
+		}
+		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	}})
+	for range 3 {
+		if _, err := c.Table(context.Background(), "d", "t"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A connection each call: the slots are used in turn.
+	if a, b := len(first.seen()), len(second.seen()); a != 1 || b != 2 {
+		t.Errorf("the first metastore has had %d calls, the second %d, want 1 and 2", a, b)
+	}
+}
