@@ -45,6 +45,8 @@ names its artefact in the compacted topic ` + "`__millrace_commits`" + ` (16 par
 tells after any crash what was published. Readers with ` + "`read_committed`" + ` see each row once. A declared primary key is the
 record's key, unless ` + "`key.format`" + ` says otherwise. Rows above the topic's ` + "`max.message.bytes`" + ` go to the dead letter.
 
+` + faultsDoc + `
+
 Not there yet: Kerberos and OAuth.`,
 		Source: true, Sink: true, DefaultFormat: "json", Changelog: connector.InsertOnly,
 		Guarantee: "Exactly once: positions (topic id, partition, leader epoch, offset) are kept by the job, and each artefact is one transaction that also says so in `__millrace_commits`.",

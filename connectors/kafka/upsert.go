@@ -45,7 +45,9 @@ Read, the topic is that table again, from its earliest record on: the job keeps 
 so that ` + "`GROUP BY`" + `, joins and Top-N over it are right at every moment. ` + "`table.exec.state.ttl`" + ` forgets keys that
 were not written for that long. A deletion of a key that has no row is nothing. A record without a key, or with one that does not
 decode, goes to the dead letter, as does a value that does not decode; the row before it stays. With ` + "`WATERMARK`" + `
-the table is versioned (` + "`FOR SYSTEM_TIME AS OF`" + `); elsewhere its row time is a column of rows that change. It is not read in batch mode. With connector ` + "`kafka`" + ` the same records are read as they are, tombstones left out.`,
+the table is versioned (` + "`FOR SYSTEM_TIME AS OF`" + `); elsewhere its row time is a column of rows that change. It is not read in batch mode. With connector ` + "`kafka`" + ` the same records are read as they are, tombstones left out.
+
+` + upsertFaultsDoc,
 		Source: true, Sink: true, Changelog: connector.Upsert, SourceChangelog: connector.Upsert,
 		Guarantee: "Exactly once: positions and the newest rows are kept by the job, and each artefact is one transaction that also says so in `__millrace_commits`.",
 		Options: slices.Concat([]connector.Option{{Key: scanrange.KeyTopic, Required: true, Check: checkOneTopic, Doc: "The topic's name."}},
