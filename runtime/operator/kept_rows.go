@@ -57,6 +57,9 @@ func (k *keptRows) appendPlace(dst []byte, row int32) []byte {
 
 // compare compares the places of two rows.
 func (k *keptRows) compare(a, b int32) int {
+	if a == b {
+		return 0
+	}
 	x, y := k.place(a), k.place(b)
 	n := min(len(x), len(y))
 	if c := bytes.Compare(x[:n], y[:n]); c != 0 {
@@ -76,8 +79,26 @@ func (k *keptRows) compareTo(row int32, place []byte) int {
 	if n < len(x) {
 		return 1
 	}
-	k.buf[0] = k.appendPlace(k.buf[0][:0], row)
-	return bytes.Compare(k.buf[0][n:], place[n:])
+	return k.compareValues(row, place[n:])
+}
+
+// compareValues compares the encoding of a row as it is in places, of which no more is made
+// than decides: many rows may be equal by the order.
+func (k *keptRows) compareValues(row int32, rest []byte) int {
+	for c := range k.batch.Cols {
+		v := batch.AppendValue(k.buf[0][:0], &k.batch.Cols[c], int(row))
+		k.order.flip(v)
+		k.buf[0] = v
+		n := min(len(v), len(rest))
+		if c := bytes.Compare(v[:n], rest[:n]); c != 0 {
+			return c
+		}
+		if n < len(v) {
+			return 1
+		}
+		rest = rest[n:]
+	}
+	return -min(len(rest), 1)
 }
 
 // take gives the rows of sel, in its order, as rows of their own.
