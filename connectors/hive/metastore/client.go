@@ -335,6 +335,7 @@ func (k *conn) answer(m *message) error {
 		return d.err
 	}
 	if fault != nil {
+		fault.Message = withoutStack(fault.Message)
 		return fault
 	}
 	return nil

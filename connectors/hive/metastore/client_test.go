@@ -405,8 +405,9 @@ func TestHungMetastoreIsNotAskedAgain(t *testing.T) {
 // TestFaultOfARightThatIsMissing: it says for whom it was called, and is not waited for.
 func TestFaultOfARightThatIsMissing(t *testing.T) {
 	for message, denied := range map[string]bool{
-		"java.security.AccessControlException: Permission denied: user=etl, access=WRITE": true,
-		"Got exception: org.apache.hadoop.security.AccessControlException x":              true,
+		"java.security.AccessControlException: Permission denied: user=etl, access=WRITE":                  true,
+		"Got exception: org.apache.hadoop.security.AccessControlException x":                               true,
+		"AccessControlException Permission denied: user=etl\n\tat a.B.c(B.java:1)\n\tat d.E.f(E.java:2)\n": true,
 		"database is locked": false,
 	} {
 		s := serve(t, func(_ string, _ []extra, r *reply) {
@@ -417,7 +418,7 @@ func TestFaultOfARightThatIsMissing(t *testing.T) {
 		c := client(t, Options{Addresses: []string{s.address()}, Denied: "ask who may"})
 		_, err := c.Database(context.Background(), "d")
 		var f *Fault
-		if !errors.As(err, &f) || f.Cause != ErrMeta || f.Retryable() == denied || strings.Contains(err.Error(), "(ask who may)") != denied {
+		if !errors.As(err, &f) || f.Cause != ErrMeta || f.Retryable() == denied || strings.Contains(err.Error(), "(ask who may)") != denied || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: got %v, retryable %t", message, err, f != nil && f.Retryable())
 		}
 	}

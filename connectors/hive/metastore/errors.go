@@ -52,6 +52,18 @@ func (f *Fault) Retryable() bool {
 	return (f.Cause == ErrMeta || f.Cause == ErrInternal) && !f.denied()
 }
 
+// withoutStack leaves out where in the server's code, or in that of a file system behind it,
+// the exception comes from: dozens of lines between what happened and the hint.
+func withoutStack(message string) string {
+	var kept []string
+	for line := range strings.Lines(message) {
+		if !strings.HasPrefix(line, "\tat ") {
+			kept = append(kept, line)
+		}
+	}
+	return strings.TrimSpace(strings.Join(kept, ""))
+}
+
 // denied reports that the user of the call lacks a right. The metastore has no exception of
 // its own for that: it gives the text of the file system's.
 func (f *Fault) denied() bool {
