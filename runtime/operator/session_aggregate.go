@@ -83,7 +83,9 @@ func (a *SessionAggregate) emit(s *sessions, due []firedSession, out *Results) e
 
 // Save implements Keyed: the texts of the calls, the sessions, then what each has
 // folded.
-func (a *SessionAggregate) Save() []byte { return a.sessions.save(appendTexts(nil, a.aggs.texts())) }
+func (a *SessionAggregate) Save() []byte {
+	return a.sessions.saveHere(appendTexts(nil, a.aggs.texts()))
+}
 
 // SpillTo implements Spilling.
 func (a *SessionAggregate) SpillTo(s *spill.Store, budget int64) { a.sessions.disk.SpillTo(s, budget) }

@@ -134,7 +134,7 @@ func (a *SessionAssign) emit(rows *batch.Batch, sel batch.Sel, spans []Span, out
 
 // Save implements Keyed: the sessions, then their rows, each with the place of its
 // session among them.
-func (a *SessionAssign) Save() []byte { return a.sessions.save(nil) }
+func (a *SessionAssign) Save() []byte { return a.sessions.saveHere(nil) }
 
 // SpillTo implements Spilling.
 func (a *SessionAssign) SpillTo(s *spill.Store, budget int64) { a.sessions.disk.SpillTo(s, budget) }

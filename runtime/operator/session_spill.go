@@ -152,6 +152,15 @@ func (a *sessions) fireKeys(time int64, hashes []uint64, give func(s *sessions, 
 	return part.fireHere(time, give)
 }
 
+// saveHere saves what is all in memory. Tasks of the clock may have been at other times when
+// what this one has loaded was saved: then some of it is still to be given at its time.
+func (a *sessions) saveHere(dst []byte) []byte {
+	if dst = a.save(dst); a.given < a.fired {
+		dst = binary.AppendVarint(dst, a.given)
+	}
+	return dst
+}
+
 // saveTo saves in parts: in each no sessions, the watermark up to which they were given, and
 // pieces up to the end.
 func (a *sessions) saveTo(p *state.Payload, head []byte) {

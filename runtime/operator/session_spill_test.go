@@ -187,8 +187,8 @@ func TestSpillingSessionsToADiskThatFails(t *testing.T) {
 func TestSessionsOfTasksAtOtherTimes(t *testing.T) {
 	c := sessionCases(t)[0]
 	ctx := expr.NewContext(nil, 1)
-	for _, times := range [][]int64{{220, 190}, {190, 220}} {
-		x := &spilled{t: t}
+	for n, times := range [][]int64{{220, 190}, {190, 220}, {220, 190}, {190, 220}} {
+		x, budget := &spilled{t: t}, []int64{1, 1 << 40}[n/2]
 		var saved [][][]byte
 		for task, wm := range times {
 			s := newSpilled(t, rand.New(rand.NewPCG(9, uint64(task))), c.fresh)
@@ -205,17 +205,34 @@ func TestSessionsOfTasksAtOtherTimes(t *testing.T) {
 			}
 			saved = append(saved, s.save())
 		}
-		next := newSpilled(t, rand.New(rand.NewPCG(9, 9)), c.fresh)
+		// They become one, in memory or on disk, which is saved again before its time goes on.
+		next := &spilled{t: t, fresh: c.fresh, fs: vfs.NewMem()}
+		next.disk = next.spilling(budget)
+		whole := state.Range{From: 0, To: state.Groups}
 		for _, parts := range saved {
-			loadParts(t, next.disk, parts, state.Range{From: 0, To: state.Groups})
+			loadParts(t, next.disk, parts, whole)
 		}
-		next.spill()
-		if err := next.disk.Advance(ctx, batch.MaxWatermark, x.results(0)); err != nil {
+		again := [][]byte{next.disk.Save()}
+		if next.disk.Spilled() {
+			p := new(state.Payload)
+			if err := next.disk.SaveTo(p); err != nil {
+				t.Fatal(err)
+			}
+			again = partsOf(t, p)
+		}
+		last := &spilled{t: t, fresh: c.fresh, fs: vfs.NewMem()}
+		last.disk = last.spilling(1)
+		loadParts(t, last.disk, again, whole)
+		last.spill()
+		if !last.disk.Spilled() {
+			t.Fatal("nothing is on disk")
+		}
+		if err := last.disk.Advance(ctx, batch.MaxWatermark, x.results(0)); err != nil {
 			t.Fatal(err)
 		}
 		slices.Sort(x.said[0])
 		if n, once := len(x.said[0]), len(slices.Compact(slices.Clone(x.said[0]))); n != 80 || once != 80 {
-			t.Errorf("at %v: %d sessions were given, %d of them once, want 80", times, n, once)
+			t.Errorf("at %v, budget %d: %d sessions were given, %d of them once, want 80", times, budget, n, once)
 		}
 	}
 }
