@@ -250,10 +250,12 @@ func (w *WideMerge) emitAll(p *pane, out *Results) error {
 }
 
 func (w *WideMerge) emit(s Span, t *aggTable, from, to int, out *Results) error {
-	w.groups = slotsOf(from, to, w.groups)
+	if len(w.rowsOf(t, from, to)) == 0 {
+		return nil
+	}
 	b := &w.out
 	b.Reset(w.schema)
-	b.Len = to - from
+	b.Len = len(w.groups)
 	keys := t.keys.Columns()
 	for i := range keys {
 		b.Cols[i].Take(&keys[i], w.groups)

@@ -104,7 +104,9 @@ func (w *WideMerge) release(r *Release, out *Results) error {
 func (w *WideMerge) emitWith(p *pane, g []*Generation, out *Results) error {
 	for i := range w.op.Offline {
 		if w.op.Offline[i].CreatesRows && g[i] != nil {
-			w.create(p, g[i])
+			if err := w.create(p, g[i]); err != nil {
+				return err
+			}
 		}
 	}
 	w.generations = g
@@ -113,8 +115,12 @@ func (w *WideMerge) emitWith(p *pane, g []*Generation, out *Results) error {
 	return err
 }
 
-// create makes rows of a window for the keys of a generation that are the subtask's.
-func (w *WideMerge) create(p *pane, g *Generation) {
+// createKeys is how many keys are made before it is seen whether they fit into memory.
+const createKeys = 1024
+
+// create makes rows of a window for the keys of a generation that are the subtask's. Each
+// takes its place in all columns of the table, so those that do not fit go to disk.
+func (w *WideMerge) create(p *pane, g *Generation) error {
 	sel := batch.Sel{}
 	for slot, h := range g.keys.Hashes() {
 		if w.offline.own.Has(h) {
@@ -122,8 +128,40 @@ func (w *WideMerge) create(p *pane, g *Generation) {
 		}
 	}
 	w.slots = resized(w.slots, g.keys.Len())
-	p.keys.Find(refs(g.keys.Columns()), g.keys.Hashes(), sel, w.slots)
-	p.resize()
+	for ; len(sel) > 0; sel = sel[min(createKeys, len(sel)):] {
+		p.keys.Find(refs(g.keys.Columns()), g.keys.Hashes(), sel[:min(createKeys, len(sel))], w.slots)
+		p.resize()
+		if s := &w.panes.spiller; s.over(p.held()) {
+			if err := s.move([]*aggTable{p.aggTable}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// rowsOf lists the slots of a table that are rows. A key that no row reached was made for a
+// generation: if its window goes out again with another one, it is there no more.
+func (w *WideMerge) rowsOf(t *aggTable, from, to int) []int32 {
+	w.groups = slotsOf(from, to, w.groups)
+	if len(w.op.Offline) == 0 {
+		return w.groups
+	}
+	cols := refs(t.keys.Columns())
+	w.groups = slices.DeleteFunc(w.groups, func(slot int32) bool {
+		for _, r := range t.reached {
+			if r.Get(int(slot)) {
+				return false
+			}
+		}
+		for i, g := range w.generations {
+			if w.op.Offline[i].CreatesRows && g != nil && g.keys.Slot(cols, t.keys.Hash(int(slot)), int(slot)) >= 0 {
+				return false
+			}
+		}
+		return true
+	})
+	return w.groups
 }
 
 func refs(cols []batch.Vec) []*batch.Vec {
