@@ -4,6 +4,8 @@ import (
 	"hash/crc32"
 )
 
+// bufferBytes is the most that is written at once. The buffer grows up to it: most files are
+// short, and it comes on top of the budget.
 const bufferBytes = 256 << 10
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -24,7 +26,7 @@ func (s *Store) NewWriter() (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Writer{s: s, f: f, buf: make([]byte, 0, bufferBytes)}, nil
+	return &Writer{s: s, f: f}, nil
 }
 
 // Begin begins a run. It gets a filter for up to keys hashes; 0: none, its blocks
