@@ -6,6 +6,8 @@ SET 'execution.checkpointing.interval' = '500 ms';
 -- Lateness by idleness is the one thing that depends on time; the test wants
 -- rows that do not.
 SET 'table.exec.source.idle-timeout' = '0 ms';
+-- A broker that is killed takes its time to come back on a busy machine.
+SET 'start.retry-timeout' = '2 min';
 
 CREATE TABLE template (event_id BIGINT NOT NULL) WITH (
   'connector' = 'kafka',
