@@ -22,12 +22,12 @@ import (
 // startOn is start on a file system that may hold a store.
 func startOn(t testing.TB, fs vfs.FS, o kafkaproto.Options) *rig {
 	t.Helper()
-	store, err := topiclog.Open(topiclog.Options{FS: fs, Dir: "data", ReserveBytes: -1, RetentionInterval: -1})
+	store, err := topiclog.Open(topiclog.Options{FS: fs, Dir: "data", ReserveBytes: -1, RetentionInterval: -1, PoisonReleased: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	o.Store = store
+	o.Store, o.PoisonReleased = store, true
 	s, err := kafkaproto.New(o)
 	if err != nil {
 		t.Fatal(err)

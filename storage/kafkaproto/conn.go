@@ -9,6 +9,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/millrace/millrace/storage/vfs"
 )
 
 // maxPipeline is how many requests of a connection may wait for their answers.
@@ -151,6 +153,9 @@ func (s *Server) handle(c net.Conn, p *peer, src io.Reader, f frame) (*reply, er
 	release := func() {
 		settled()
 		if pooled != nil && cap(*pooled) <= maxPooledBuffer {
+			if s.opts.PoisonReleased {
+				vfs.Poison((*pooled)[:cap(*pooled)])
+			}
 			s.buffers.Put(pooled)
 		}
 	}

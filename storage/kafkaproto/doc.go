@@ -53,4 +53,10 @@
 // the other, and a writer, which waits for appends and sends responses in order.
 // So Produce requests of one connection share group commits, and a waiting Fetch
 // delays the requests behind it on its connection as it does with Kafka.
+//
+// Memory is used again of Produce alone: the bytes of a request, its decoded form and its
+// answer. All three are the request's until its reply is released: by the connection's
+// writer, after the store has told of every batch and the answer was written or writing
+// has failed. A request that ends before it has a reply leaves its memory to the garbage
+// collector. Options.PoisonReleased overwrites what is released.
 package kafkaproto

@@ -35,6 +35,7 @@ import (
 	"github.com/millrace/millrace/storage/quota"
 	"github.com/millrace/millrace/storage/record"
 	"github.com/millrace/millrace/storage/topiclog"
+	"github.com/millrace/millrace/storage/vfs"
 )
 
 // produceRequest is a decoded request. Records are views of its bytes. Its memory is
@@ -189,6 +190,12 @@ func serveProduce(c *call) (*reply, error) {
 // keepProduce keeps the memory of a request that was answered.
 func (s *Server) keepProduce(req *produceRequest) {
 	if max(cap(req.all), cap(req.topics)) <= maxPooledPartitions {
+		if s.opts.PoisonReleased {
+			vfs.Poison(req.out[:cap(req.out)])
+			for i := range req.headers {
+				req.headers[i] = record.Header{BaseOffset: -1, LastOffsetDelta: -1}
+			}
+		}
 		req.reset()
 		s.produces.Put(req)
 	}

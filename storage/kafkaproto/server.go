@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/storage/quota"
 	"github.com/millrace/millrace/storage/record"
 	"github.com/millrace/millrace/storage/topiclog"
+	"github.com/millrace/millrace/storage/vfs"
 )
 
 // ErrServerClosed is what Serve returns after Shutdown.
@@ -75,7 +76,10 @@ type Options struct {
 	// OffsetsRetention is how long positions stay that nobody uses; 0 means 7 days,
 	// negative for ever.
 	OffsetsRetention time.Duration
-	Logger           *slog.Logger
+	// PoisonReleased overwrites the memory of requests and answers that was given back
+	// to be used again, to find who uses it afterwards.
+	PoisonReleased bool
+	Logger         *slog.Logger
 
 	now func() time.Time // of tests; nil: time.Now
 }
@@ -136,6 +140,7 @@ func New(o Options) (*Server, error) {
 	if err := o.Security.validate(); err != nil {
 		return nil, err
 	}
+	o.PoisonReleased = o.PoisonReleased || vfs.PoisonAlways
 	if o.now == nil {
 		o.now = time.Now
 	}

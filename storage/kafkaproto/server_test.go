@@ -30,7 +30,7 @@ type rig struct {
 
 func start(t testing.TB, o kafkaproto.Options) *rig {
 	t.Helper()
-	store, err := topiclog.Open(topiclog.Options{FS: vfs.NewMem(), Dir: "data", ReserveBytes: -1, RetentionInterval: -1})
+	store, err := topiclog.Open(topiclog.Options{FS: vfs.NewMem(), Dir: "data", ReserveBytes: -1, RetentionInterval: -1, PoisonReleased: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func start(t testing.TB, o kafkaproto.Options) *rig {
 // serveStore is start with a store of the caller's.
 func serveStore(t testing.TB, store *topiclog.Store, o kafkaproto.Options) *rig {
 	t.Helper()
-	o.Store = store
+	o.Store, o.PoisonReleased = store, true
 	s, err := kafkaproto.New(o)
 	if err != nil {
 		t.Fatal(err)

@@ -92,9 +92,7 @@ func (b *block) release() {
 		return
 	}
 	if b.pool.poison {
-		for i := range b.buf {
-			b.buf[i] = 0xdb
-		}
+		vfs.Poison(b.buf)
 	}
 	// Larger ones are rare and must not stay.
 	if len(b.buf) == b.pool.size {

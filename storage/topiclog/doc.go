@@ -81,4 +81,29 @@
 // never held during I/O. Each shard has a writer and a flusher goroutine; the
 // store has one goroutine that commits metadata and one for retention. What is read
 // ahead of a Fetch has a goroutine for as long as that takes; Close waits for it.
+//
+// # Memory that is used again
+//
+// Each kind has an owner and an end. Options.PoisonReleased, and a build with the tag
+// faults, overwrite it there.
+//
+//   - block, of the write cache: counted. One reference each belong to the writer, for the
+//     block where it lays out the next group or region; to each region of the group under
+//     way, until the group is published or has failed; to the cache (blocks, ownBlocks),
+//     until the flush of all groups in it is in the manifest; to each lease that reads
+//     from it. So what partition.recent lists is there for as long as the shard's mutex is
+//     held, or no flush that takes it has ended. A failed group's part of a block is laid
+//     out again if the journal was to get it, and left out if an own segment was.
+//   - readBuffer, for reads of segments and copies of small leases: counted. One reference
+//     each belong to a lease, and to a window that was read ahead; who splits a window
+//     takes another one.
+//   - requests, of AppendAll: the store's, until the last of them was told how it went.
+//     What the caller handed in is the caller's again at each one's done: the cache has a
+//     copy.
+//   - segmentBuf and flushMemory: the shard's flusher's, for one flush after another.
+//   - cached appends (partition.recent): elements never change. The array is used again
+//     after a flush that took all of it; only that flush and the writer's copy of a gap,
+//     which has later ones, look at it without the mutex.
+//   - producerState: a snapshot is its producer's until the manifest has a later one, and
+//     then the garbage collector's.
 package topiclog

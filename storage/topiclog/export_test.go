@@ -16,6 +16,12 @@ func Promoting(o Options, promoteBytes, demoteBytes int64, directBytes int) Opti
 	return o
 }
 
+// SmallBlocks sets the size of the write cache's blocks, a multiple of vfs.DirectAlign.
+func SmallBlocks(o Options, bytes int) Options {
+	o.blockBytes, o.ownBlockBytes = bytes, bytes
+	return o
+}
+
 // AppendInJournal is AppendAsync of batches that never go past the journal, such as
 // the end of a transaction.
 func AppendInJournal(s *Store, req AppendRequest, done func(AppendResult, error)) error {

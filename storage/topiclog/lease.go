@@ -121,9 +121,7 @@ func (p *bufferPool) take(n int) *readBuffer {
 
 func (p *bufferPool) put(r *readBuffer) {
 	if p.poison {
-		for i := range r.b {
-			r.b[i] = 0xdb
-		}
+		vfs.Poison(r.b)
 	}
 	if class, size, ok := sizeClass(len(r.b)); ok && size == len(r.b) {
 		p.pools[class].Put(r)

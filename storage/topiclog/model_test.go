@@ -110,6 +110,10 @@ func (d *driver) options(fsys vfs.FS) topiclog.Options {
 		// do not, and some of what was promoted falls asleep.
 		o = topiclog.Promoting(o, 1, 2000, []int{1, 4000, 8000}[d.seed%3])
 	}
+	if d.seed%5 > 0 {
+		// Blocks of the cache are left in the middle of groups, and used again.
+		o = topiclog.SmallBlocks(o, 16<<10)
+	}
 	if d.seed%2 == 0 {
 		// What a rewrite of the manifest writes down is what counts after a
 		// crash.

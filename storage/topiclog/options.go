@@ -91,12 +91,15 @@ type Options struct {
 	// ReadAheadBytes bounds what is read of segments ahead of Fetches that go on
 	// where the one before ended; 0 means 32 MiB, negative none.
 	ReadAheadBytes int64
-	// PoisonReleased overwrites memory that leases gave back, to find readers
-	// that use it afterwards.
+	// PoisonReleased overwrites memory that was given back to be used again, to find who
+	// uses it afterwards; segments then verify what they get of the cache.
 	PoisonReleased bool
 	Clock          Clock
 	Logger         *slog.Logger
 
+	// blockBytes and ownBlockBytes are the sizes of the cache's blocks, 0 means those of
+	// the constants; tests have small ones, which come and go often.
+	blockBytes, ownBlockBytes int
 	// manifest tunes the metadata log; tests make it rewrite itself often.
 	manifest manifest.Options
 	// promoteBytes and demoteBytes are what a partition must bring in a generation
@@ -151,6 +154,10 @@ func (o *Options) defaults() error {
 	if o.ColdReads == 0 {
 		o.ColdReads = 2
 	}
+	if o.blockBytes == 0 {
+		o.blockBytes, o.ownBlockBytes = blockBytes, ownBlockBytes
+	}
+	o.PoisonReleased = o.PoisonReleased || vfs.PoisonAlways
 	set(&o.CacheBytes, 128<<20)
 	set(&o.ReadAheadBytes, 32<<20)
 	if o.MaxOpenFiles == 0 {

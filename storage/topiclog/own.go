@@ -190,12 +190,12 @@ func (sh *shard) beginRegion(o *own, least, wanted int) (*ownRegion, error) {
 func (sh *shard) regionMemory(least, wanted int) int {
 	if sh.ownCur != nil {
 		left := len(sh.ownCur.buf) - sh.ownUsed
-		if left >= wanted || left >= max(least, ownBlockBytes/8) {
+		if left >= wanted || left >= max(least, sh.s.ownPool.size/8) {
 			return min(left, wanted)
 		}
 		sh.ownCur.release()
 	}
-	size := max(least, min(wanted, ownBlockBytes))
+	size := max(least, min(wanted, sh.s.ownPool.size))
 	sh.ownCur, sh.ownUsed = sh.s.ownPool.take(size), 0
 	return size
 }
@@ -357,6 +357,7 @@ func (o *own) releaseRegions() {
 	for i := range o.regions {
 		o.regions[i].block.release()
 	}
+	clear(o.regions) // lets the blocks go
 	o.regions = o.regions[:0]
 }
 

@@ -130,8 +130,8 @@ func Open(o Options) (*Store, error) {
 func newStore(o Options) *Store {
 	return &Store{
 		opts: o, fs: o.FS, segFS: vfs.NewUncached(o.FS),
-		pool:    blockPool{size: blockBytes, most: int(o.CacheBytes / blockBytes), poison: o.PoisonReleased},
-		ownPool: blockPool{size: ownBlockBytes, most: int(o.CacheBytes / ownBlockBytes), poison: o.PoisonReleased},
+		pool:    blockPool{size: o.blockBytes, most: int(o.CacheBytes) / o.blockBytes, poison: o.PoisonReleased},
+		ownPool: blockPool{size: o.ownBlockBytes, most: int(o.CacheBytes) / o.ownBlockBytes, poison: o.PoisonReleased},
 		bufs:    bufferPool{poison: o.PoisonReleased},
 		cold:    make(chan struct{}, o.ColdReads),
 		ahead:   newAheadCache(o.ReadAheadBytes),

@@ -145,7 +145,7 @@ func (sh *shard) commitGroup(pending []*request) []*request {
 // adds requests.
 func (sh *shard) fill(pending []*request) []*request {
 	need := wal.GroupSize(1, sh.entrySize(pending[0]))
-	if sh.cur == nil || len(sh.cur.buf)-sh.curUsed < max(need, min(sh.s.opts.GroupBytes/4, blockBytes/4)) {
+	if sh.cur == nil || len(sh.cur.buf)-sh.curUsed < max(need, min(sh.s.opts.GroupBytes/4, sh.s.pool.size/4)) {
 		if sh.cur != nil {
 			sh.cur.release()
 		}

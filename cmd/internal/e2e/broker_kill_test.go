@@ -35,7 +35,7 @@ func brokerRun(t *testing.T, kills int) {
 	t.Logf("seed %d", seed)
 	began := time.Now()
 	rng := rand.New(rand.NewPCG(seed, 7))
-	w := newWorld(t)
+	w := faultyWorld(t) // without faults, but it overwrites the memory that it uses again
 	for topic, n := range brokerTopics {
 		w.run("topics", "create", topic, "--partitions", fmt.Sprint(n)).must(t, 0)
 	}
