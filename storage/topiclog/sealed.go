@@ -31,7 +31,8 @@ func (sh *shard) promote(parts []flushPart) {
 			o.quiet = 0
 		}
 		o.taken = 0
-		if o.w != nil || o.quiet < quietGenerations && !o.p.dead.Load() {
+		// A group under way may have asked for it already, and be about to make the file.
+		if o.w != nil || sh.ownBusy || o.quiet < quietGenerations && !o.p.dead.Load() {
 			return false
 		}
 		o.p.own.Store(nil)
