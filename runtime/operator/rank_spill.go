@@ -70,7 +70,7 @@ func (r *Rank) writePane(w *spill.Writer, p *rankPane) error {
 		from[i+1] = max(from[i+1], from[i])
 	}
 	slots := byHash(p.keys)
-	n := int(max(blockBytes*int64(len(slots))/max(p.bytes(), 1), 1))
+	n := int(max(min(blockBytes, r.disk.rangeBytes())*int64(len(slots))/max(p.bytes(), 1), 1))
 	var hashes []uint64
 	for len(slots) > 0 {
 		chunk := hashChunk(p.keys, slots, n)
