@@ -223,6 +223,48 @@ func TestSpilledIntervalJoinStaysWithinItsBudget(t *testing.T) {
 	}
 }
 
+// TestWatermarksWakeManyKeys: more keys than are woken at once have rows to be padded or
+// given, with state going to disk in between, and watermarks that come again.
+func TestWatermarksWakeManyKeys(t *testing.T) {
+	woken := 0
+	for i, c := range append(intervalCases(t), temporalCases(t)...) {
+		if c.op.Kind == graph.InnerJoin && c.op.Interval != nil {
+			continue // it has nothing to pad
+		}
+		rng := rand.New(rand.NewPCG(1, uint64(1000+i)))
+		r := &timedRun{timedCase: c, rng: rng, keys: 1000}
+		s := newSpilled(t, rng, c.operator(t))
+		ctx := expr.NewContext(nil, 1)
+		for step := range 3 {
+			for range 3 {
+				s.fold(ctx, r.batch(250))
+			}
+			s.spill()
+			s.same("%s, step %d", c.name, step)
+			r.wm += rng.Int64N(120)
+			keys := 0
+			for _, w := range s.disk.(interface{ groups() *groupDisk }).groups().wakes {
+				keys += wakeBlock * w.Blocks()
+			}
+			if keys > 2*wakeBlock {
+				woken++
+			}
+			s.advance(ctx, r.wm, "%s, step %d, watermark %d", c.name, step, r.wm)
+			if step == 1 {
+				s.restart(0)
+			}
+			s.advance(ctx, r.wm, "%s, step %d, watermark %d again", c.name, step, r.wm)
+		}
+		s.advance(ctx, batch.MaxWatermark, "%s, at the end", c.name)
+		if err := s.store.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if woken < 30 {
+		t.Errorf("%d watermarks had many keys to wake", woken)
+	}
+}
+
 // TestIntervalJoinOnADiskThatFails at each operation: the cause comes out.
 func TestIntervalJoinOnADiskThatFails(t *testing.T) {
 	c := timedCase{op: &graph.Join{Kind: graph.FullJoin, Keys: []graph.JoinKey{{}}, Interval: &graph.JoinInterval{LeftTime: 1, RightTime: 1, Lower: -50, Upper: 50}}}
