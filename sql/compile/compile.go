@@ -38,6 +38,7 @@ func (c *compiler) parse(files []Source) []syntax.Stmt {
 	var loopVars []string
 	for i, f := range files {
 		texts[i] = diag.NewFile(f.Name, f.Text)
+		c.jobFile = f.Name
 		loopVars = append(loopVars, syntax.LoopVars(texts[i])...)
 	}
 	var stmts []syntax.Stmt
@@ -92,6 +93,8 @@ type compiler struct {
 
 	inserts []boundInsert
 	queries []boundQuery
+	// jobFile is the name of the last file.
+	jobFile string
 	// rest are the statements behind the one in hand.
 	rest []syntax.Stmt
 	loops

@@ -104,6 +104,9 @@ func (c *compiler) lowerJob(plans []*plan.Insert) {
 		return
 	}
 	c.unit.Explain = explainJob(plans, optimized, job)
+	if c.opts.Mode == ModeCheck {
+		c.lintUnused(job)
+	}
 	if c.opts.Mode == ModePreview && c.opts.ResultSink == nil {
 		return
 	}

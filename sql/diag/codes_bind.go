@@ -65,4 +65,5 @@ const (
 	CodeDSTWindow          Code = "dst_window"
 	CodeIntegerAverage     Code = "integer_average"
 	CodeUnboundedState     Code = "unbounded_state"
+	CodeUnusedColumn       Code = "unused_column"
 )

@@ -47,7 +47,20 @@ with all of the other side, in one task.`,
 			Wrong: stateExample(""),
 			Right: stateExample("SET 'table.exec.state.ttl' = '1 d';\n"),
 		},
+		{
+			Code: CodeUnusedColumn, Phase: PhaseLint, Title: "columns that no statement reads",
+			Explanation: `The job file declares a table with columns that none of its statements reads. They are checked
+to be JSON and never converted, and do no harm; often one was to be read and is not. check alone says
+so, and of tables of the job file alone: DDL in files of its own (-f ddl/) may serve other jobs.`,
+			Wrong: unusedExample("uid BIGINT, room STRING, country STRING"),
+			Right: unusedExample("uid BIGINT, room STRING"),
+		},
 	}
+}
+
+func unusedExample(columns string) string {
+	return "CREATE TABLE visits (" + columns + ") WITH ('connector' = 'datagen');\n" + exampleSink +
+		"INSERT INTO rooms SELECT uid, room FROM visits;"
 }
 
 func stateExample(set string) string {
