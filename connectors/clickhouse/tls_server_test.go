@@ -27,7 +27,7 @@ func TestTLS(t *testing.T) {
 	mine, stranger := conntest.NewCertificates(t), conntest.NewCertificates(t)
 	fronts := map[string]string{}
 	for scheme, target := range map[string]string{"clickhouses": shared.Proxy.Addr(), "https": shared.Web.Addr()} {
-		front, err := services.StartTLSFront(target, mine.ServerCert, mine.ServerKey, mine.CA)
+		front, err := services.StartTLSFront(target, mine.Server)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,8 +3,6 @@ package http
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,7 +12,6 @@ import (
 	"net"
 	nethttp "net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -283,16 +280,6 @@ func (w *world) publish(s connector.Sink, as []connector.Artifact) {
 // and the receiver gets the client's. Who has none is told which option says it.
 func TestTLS(t *testing.T) {
 	mine, stranger := conntest.NewCertificates(t), conntest.NewCertificates(t)
-	pair, err := tls.LoadX509KeyPair(mine.ServerCert, mine.ServerKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ca, err := os.ReadFile(mine.CA)
-	if err != nil {
-		t.Fatal(err)
-	}
-	clients := x509.NewCertPool()
-	clients.AppendCertsFromPEM(ca)
 	good := map[string]string{"tls.ca-file": mine.CA, "tls.cert-file": mine.ClientCert, "tls.key-file": mine.ClientKey}
 	for want, change := range map[string]map[string]string{
 		"":                                   {},
@@ -305,7 +292,7 @@ func TestTLS(t *testing.T) {
 			w := newWorld(t, with)
 			server := httptest.NewUnstartedServer(w.receiver)
 			server.Config.ErrorLog = log.New(io.Discard, "", 0)
-			server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.RequireAndVerifyClientCert}
+			server.TLS = mine.Server.Clone()
 			server.StartTLS()
 			defer server.Close()
 			w.url = server.URL

@@ -22,20 +22,20 @@ import (
 func TestBrokerTLS(t *testing.T) {
 	ctx := faultContext(t)
 	dir := t.TempDir()
-	ours, others := newAuthority(t, "our authority"), newAuthority(t, "another authority")
+	ours, others := conntest.NewAuthority(t, "our authority"), conntest.NewAuthority(t, "another authority")
 	write := func(name, text string) string {
 		file := filepath.Join(dir, name)
 		check(t, os.WriteFile(file, []byte(text), 0o600))
 		return file
 	}
 	certify := func(change func(*x509.Certificate)) string {
-		chain, key := ours.issue(t, "broker", change)
+		chain, key := ours.Issue(t, "broker", change)
 		return write("broker.pem", key+chain)
 	}
 	const l = "listener.name.secured.ssl."
 	k, err := services.StartKafka(ctx, services.KafkaOptions{Dir: filepath.Join(dir, "kafka"), Secured: "SSL", Properties: quickly(map[string]string{
 		l + "keystore.type": "PEM", l + "keystore.location": certify(nil),
-		l + "truststore.type": "PEM", l + "truststore.location": write("ca.pem", ours.text),
+		l + "truststore.type": "PEM", l + "truststore.location": write("ca.pem", ours.PEM),
 		l + "client.auth": "required",
 		// Only who has the name of the client's certificate may write.
 		"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -46,9 +46,9 @@ func TestBrokerTLS(t *testing.T) {
 	w := &sinkWorld{world: &world{t: t, ctx: ctx, addrs: []string{k.Addrs()}, conn: New(jsonfmt.Format{})}, out: "out", job: jobOf(jobs.Add(1)), patience: brokerPatience}
 	w.client, w.admin = w.dial()
 	w.topic(w.out, 1, nil)
-	of := func(a *authority, name string) string {
-		chain, key := a.issue(t, name, nil)
-		return write(strings.ReplaceAll(fmt.Sprintf("%s of %s.pem", name, a.cert.Subject.CommonName), " ", "-"), key+chain)
+	of := func(a *conntest.Authority, name string) string {
+		chain, key := a.Issue(t, name, nil)
+		return write(strings.ReplaceAll(fmt.Sprintf("%s of %s.pem", name, a.Cert.Subject.CommonName), " ", "-"), key+chain)
 	}
 	maker := of(ours, "maker")
 	w.with = overTLS(ours, "properties.bootstrap.servers", k.SecuredAddrs(), keyKeyFile, maker)
@@ -81,7 +81,7 @@ func TestBrokerTLS(t *testing.T) {
 		})
 	}
 	try("good", "", keyKeyFile, maker)
-	try("unknown authority", "its certificate was issued by CN=our authority", "properties.ssl.truststore.certificates", others.text, keyKeyFile, maker)
+	try("unknown authority", "its certificate was issued by CN=our authority", "properties.ssl.truststore.certificates", others.PEM, keyKeyFile, maker)
 	try("another host", "name it by a name of its certificate", "properties.bootstrap.servers", byName, keyKeyFile, maker)
 	try("names not checked", "", "properties.bootstrap.servers", byName, keyKeyFile, maker, keyHostCheck, "")
 	try("client without a certificate", "has to name one, and there is none")

@@ -1,14 +1,7 @@
 package kafka
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -18,65 +11,28 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
+	"github.com/millrace/millrace/connectors/conntest"
 	"github.com/millrace/millrace/connectors/format/jsonfmt"
 )
-
-// authority issues certificates.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	text string // PEM
-}
-
-func newAuthority(t *testing.T, name string) *authority {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
-	x := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature}
-	der, err := x509.CreateCertificate(rand.Reader, x, x, &key.PublicKey, key)
-	check(t, err)
-	x, err = x509.ParseCertificate(der)
-	check(t, err)
-	return &authority{x, key, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))}
-}
-
-// issue gives a certificate for 127.0.0.1, which change may make another one, and its key,
-// as PEM.
-func (a *authority) issue(t *testing.T, name string, change func(*x509.Certificate)) (chain, key string) {
-	t.Helper()
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
-	x := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
-	if change != nil {
-		change(x)
-	}
-	der, err := x509.CreateCertificate(rand.Reader, x, a.cert, &k.PublicKey, a.key)
-	check(t, err)
-	secret, err := x509.MarshalPKCS8PrivateKey(k)
-	check(t, err)
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}))
-}
 
 func expired(x *x509.Certificate) { x.NotAfter = time.Now().Add(-time.Minute) }
 
 func elsewhere(x *x509.Certificate) { x.IPAddresses, x.DNSNames = nil, []string{"broker.example"} }
 
 // overTLS are options of a table that trusts an authority.
-func overTLS(trusted *authority, more ...string) []string {
-	return append([]string{"properties.security.protocol", "SSL", "properties.default.api.timeout.ms", "10000", "properties.ssl.truststore.certificates", trusted.text}, more...)
+func overTLS(trusted *conntest.Authority, more ...string) []string {
+	return append([]string{"properties.security.protocol", "SSL", "properties.default.api.timeout.ms", "10000", "properties.ssl.truststore.certificates", trusted.PEM}, more...)
 }
 
 // TestTLS: certificates of brokers and of clients, and what is said where they do not fit.
 func TestTLS(t *testing.T) {
-	ours, others := newAuthority(t, "our authority"), newAuthority(t, "another authority")
-	clients, clientKey := ours.issue(t, "maker", nil)
-	strangers, strangersKey := others.issue(t, "stranger", nil)
+	ours, others := conntest.NewAuthority(t, "our authority"), conntest.NewAuthority(t, "another authority")
+	clients, clientKey := ours.Issue(t, "maker", nil)
+	strangers, strangersKey := others.Issue(t, "stranger", nil)
 	file := filepath.Join(t.TempDir(), "client.pem")
 	check(t, os.WriteFile(file, []byte(clientKey+clients), 0o600))
 	trust := filepath.Join(t.TempDir(), "ca.pem")
-	check(t, os.WriteFile(trust, []byte(ours.text), 0o600))
+	check(t, os.WriteFile(trust, []byte(ours.PEM), 0o600))
 	const anyName = "properties.ssl.endpoint.identification.algorithm"
 	for _, x := range []struct {
 		name   string
@@ -99,16 +55,10 @@ func TestTLS(t *testing.T) {
 		{"client of another authority", nil, true, overTLS(ours, keyKeyText, strangersKey, keyChainText, strangers), "names one that it trusts and that is valid"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			chain, key := ours.issue(t, "broker", x.broker)
-			pair, err := tls.X509KeyPair([]byte(chain), []byte(key))
-			check(t, err)
-			config := &tls.Config{Certificates: []tls.Certificate{pair}}
-			if x.asks {
-				config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
-				config.ClientCAs.AddCert(ours.cert)
-			}
+			chain, key := ours.Issue(t, "broker", x.broker)
 			w := &world{t: t, ctx: t.Context(), conn: New(jsonfmt.Format{})}
-			w.cluster, err = kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"), kfake.TLS(config))
+			var err error
+			w.cluster, err = kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"), kfake.TLS(ours.Server(t, chain, key, x.asks)))
 			check(t, err)
 			t.Cleanup(w.cluster.Close)
 			s, err := w.conn.OpenSource(w.ctx, w.table("t", idOnly, x.with...))

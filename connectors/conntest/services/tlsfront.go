@@ -2,32 +2,18 @@ package services
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
-	"os"
 )
 
 // TLSFront speaks TLS with clients in place of a server that cannot: it hands on what
 // they say.
 type TLSFront struct{ l net.Listener }
 
-// StartTLSFront listens on a free loopback port for the server at target, with the
-// certificate of a PEM file and its key, for clients whose certificate the authority in
-// ca has signed.
-func StartTLSFront(target, cert, key, ca string) (*TLSFront, error) {
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		return nil, fmt.Errorf("reading the certificate of a TLS front: %w", err)
-	}
-	text, err := os.ReadFile(ca)
-	if err != nil {
-		return nil, fmt.Errorf("reading the authority of a TLS front: %w", err)
-	}
-	clients := x509.NewCertPool()
-	clients.AppendCertsFromPEM(text)
-	l, err := tls.Listen("tcp4", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.RequireAndVerifyClientCert})
+// StartTLSFront listens on a free loopback port for the server at target.
+func StartTLSFront(target string, config *tls.Config) (*TLSFront, error) {
+	l, err := tls.Listen("tcp4", "127.0.0.1:0", config)
 	if err != nil {
 		return nil, fmt.Errorf("starting a TLS front: %w", err)
 	}
