@@ -120,12 +120,7 @@ func TestReplicatedOldServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		id := laneOfItsOwn()
-		id.Epoch = 1
-		w, err := s.OpenWriter(ctx, connector.Attempt{ID: id})
-		if err != nil {
-			t.Fatal(err)
-		}
+		w, id := freshWriter(t, s)
 		publishRows(t, s, w, &batch.Batch{Len: 3, Cols: []batch.Vec{*vec(t, types.NewBigInt(), 1, 2, 3)}}, nil, id)
 		if got := askOld(t, pair[0], "SELECT count() FROM plain"); got != "3" {
 			t.Errorf("%s rows", got)

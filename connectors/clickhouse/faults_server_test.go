@@ -61,6 +61,18 @@ func laneOfItsOwn() connector.ArtifactID {
 	return connector.ArtifactID{Job: conntest.UUID(1), Table: conntest.UUID(9), Lane: connector.LaneID{Topic: topic}}
 }
 
+// freshWriter opens a writer of such a lane.
+func freshWriter(t testing.TB, s connector.Sink) (connector.Writer, connector.ArtifactID) {
+	t.Helper()
+	id := laneOfItsOwn()
+	id.Epoch = 1
+	w, err := s.OpenWriter(context.Background(), connector.Attempt{ID: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, id
+}
+
 // restart is another run of the job, after a SIGKILL of the one before.
 func (f *faultTable) restart() {
 	f.t.Helper()

@@ -68,12 +68,7 @@ func TestDistributed(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { s.Close() })
-		id := laneOfItsOwn()
-		id.Epoch = 1
-		w, err := s.OpenWriter(ctx, connector.Attempt{ID: id})
-		if err != nil {
-			t.Fatal(err)
-		}
+		w, id := freshWriter(t, s)
 		return s, w, id
 	}
 	for i, key := range []string{"k", "small", "cityHash64(small, s, u, day, ts)", "xxHash64(s)", "rand()"} {

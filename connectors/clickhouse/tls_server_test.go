@@ -56,12 +56,7 @@ func TestTLS(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			id := laneOfItsOwn()
-			id.Epoch = 1
-			w, err := s.OpenWriter(ctx, connector.Attempt{ID: id})
-			if err != nil {
-				t.Fatal(err)
-			}
+			w, id := freshWriter(t, s)
 			publishRows(t, s, w, &batch.Batch{Len: 3, Cols: []batch.Vec{*vec(t, types.NewBigInt(), 1, 2, 3)}}, nil, id)
 			if got := ask(t, "SELECT count(), sum(k) FROM %s", name); got != "3\t6" {
 				t.Errorf("the table has %s", got)
