@@ -54,20 +54,16 @@ var _ connector.Retryable = (*Error)(nil)
 // connection: to who reads a source that would be the end of its input.
 var errHungUp = errors.New("the broker closed the connection")
 
-func failed(err error, format string, args ...any) error {
+func failed(err error, format string, args ...any) *Error {
 	if errors.Is(err, io.EOF) {
 		err = errHungUp
 	}
 	return &Error{Op: fmt.Sprintf(format, args...), Err: err}
 }
 
-// failed is an error of something asked for on a topic, empty: on none, with the right that
-// was missing.
+// failed is that of c's access.
 func (c *conn) failed(err error, topic, format string, args ...any) error {
-	hint := c.access.hint(err, topic)
-	e := failed(err, format, args...).(*Error)
-	e.Hint = hint
-	return e
+	return c.access.failed(err, topic, format, args...)
 }
 
 // resolveProperties reads properties by the names of Java's clients.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/millrace/millrace/runtime/connector"
@@ -55,13 +54,12 @@ type commitLog struct {
 
 // openCommits finds the topic, or makes it.
 func openCommits(ctx context.Context, opts []kgo.Opt, c *conn, job connector.UUID, wait time.Duration) (*commitLog, error) {
-	d, err := askTopic(ctx, c, commitsTopic)
-	if err != nil && unknownTopic(err) {
-		if err := createCommits(ctx, c); err != nil {
-			return nil, err
-		}
-		d, err = describeTopic(ctx, c, commitsTopic, wait)
-	}
+	set := func(s string) *string { return &s }
+	// Small segments, since the newest is never compacted and jobs that start
+	// read all of it.
+	configs := map[string]*string{"cleanup.policy": set("compact"), "segment.bytes": set("16777216"), "min.cleanable.dirty.ratio": set("0.1")}
+	d, err := findOrCreate(ctx, c, commitsTopic, commitsPartitions, configs, wait,
+		fmt.Sprintf("creating topic %s (%d partitions, cleanup.policy=compact)", commitsTopic, commitsPartitions))
 	if err != nil {
 		return nil, sinkFailed(err)
 	}
@@ -80,21 +78,6 @@ func commitsPartition(job connector.UUID) int32 {
 	h := fnv.New32a()
 	h.Write(job[:])
 	return int32(h.Sum32() % commitsPartitions)
-}
-
-func createCommits(ctx context.Context, c *conn) error {
-	set := func(s string) *string { return &s }
-	// Small segments, since the newest is never compacted and jobs that start
-	// read all of it.
-	configs := map[string]*string{"cleanup.policy": set("compact"), "segment.bytes": set("16777216"), "min.cleanable.dirty.ratio": set("0.1")}
-	resp, err := c.admin.CreateTopic(ctx, commitsPartitions, -1, configs, commitsTopic)
-	if err == nil {
-		err = resp.Err
-	}
-	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
-		return sinkFailed(c.failed(err, commitsTopic, "creating topic %s (%d partitions, cleanup.policy=compact)", commitsTopic, commitsPartitions))
-	}
-	return nil
 }
 
 // checkCommitsConfig refuses a topic that forgets: what it has forgotten would be

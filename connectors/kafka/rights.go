@@ -36,6 +36,14 @@ func accessOf(v connector.Values, needs ...kmsg.ACLOperation) *access {
 	return a
 }
 
+// failed is an error of something asked for on a topic, empty: on none, with the right that
+// was missing.
+func (a *access) failed(err error, topic, format string, args ...any) error {
+	e := failed(err, format, args...)
+	e.Hint = a.hint(err, topic)
+	return e
+}
+
 // hint says which right an error is about and how it is given; empty: it is about none.
 // topic is what was asked for.
 func (a *access) hint(err error, topic string) string {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -52,28 +51,12 @@ func (t *Teller) find(ctx context.Context) error {
 		return err
 	}
 	defer c.close()
-	d, err := askTopic(ctx, c, t.topic)
-	if unknownTopic(err) {
-		if err = t.create(ctx, c); err == nil {
-			d, err = describeTopic(ctx, c, t.topic, deletedAfter)
-		}
-	}
+	d, err := findOrCreate(ctx, c, t.topic, 1, nil, deletedAfter, "creating topic "+t.topic)
 	if err == nil {
 		err = c.permitted(d, t.topic)
 	}
 	t.found.Store(err == nil)
 	return err
-}
-
-func (t *Teller) create(ctx context.Context, c *conn) error {
-	resp, err := c.admin.CreateTopic(ctx, 1, -1, nil, t.topic)
-	if err == nil {
-		err = resp.Err
-	}
-	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
-		return c.failed(err, t.topic, "creating topic %s", t.topic)
-	}
-	return nil
 }
 
 // Tell appends a message. When it returns nil all replicas in sync have it; messages of one
@@ -95,7 +78,7 @@ func (t *Teller) Tell(ctx context.Context, key string, value []byte) error {
 	defer c.Close()
 	if err := c.ProduceSync(ctx, &kgo.Record{Topic: t.topic, Key: []byte(key), Value: value}).FirstErr(); err != nil {
 		t.found.Store(false) // it may have been deleted
-		return (&conn{access: t.access}).failed(err, t.topic, "writing to topic %s", t.topic)
+		return t.access.failed(err, t.topic, "writing to topic %s", t.topic)
 	}
 	return nil
 }

@@ -40,6 +40,23 @@ func describeTopic(ctx context.Context, c *conn, topic string, patience time.Dur
 	return d, err
 }
 
+// findOrCreate asks for a topic, and makes it where there is none; creating says so in an
+// error. A topic that is new has to be known within patience.
+func findOrCreate(ctx context.Context, c *conn, topic string, partitions int32, configs map[string]*string, patience time.Duration, creating string) (described, error) {
+	d, err := askTopic(ctx, c, topic)
+	if !unknownTopic(err) {
+		return d, err
+	}
+	resp, err := c.admin.CreateTopic(ctx, partitions, -1, configs, topic)
+	if err == nil {
+		err = resp.Err
+	}
+	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
+		return described{}, c.failed(err, topic, "%s", creating)
+	}
+	return describeTopic(ctx, c, topic, patience)
+}
+
 // whileUnknown asks again for a while where a broker says that there is no such topic:
 // each hears of a new one in its own time.
 func whileUnknown(ctx context.Context, patience time.Duration, ask func() error) error {
