@@ -12,7 +12,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/millrace/millrace/connectors/conntest"
 	"github.com/millrace/millrace/runtime/connector"
 )
 
@@ -28,25 +27,12 @@ func TestSinkHangingTransaction(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, restart %v", state, restart), func(t *testing.T) {
 				w := newSinkWorld(t)
 				s := w.sink(1)
-				a := attemptOf(1)
-				wr, err := s.OpenWriter(w.ctx, a)
-				check(t, err)
-				first := w.seal(wr, a, 0, conntest.Rows(0, 10))
-				check(t, s.Publish(w.ctx, []connector.Artifact{first})...)
-				second := w.seal(wr, a, 1, conntest.Rows(10, 10))
-				st := s.lane(transactionalID(s.prefix, a.ID))
-				id, epoch, err := st.client.ProducerID(w.ctx)
-				check(t, err)
-				w.loseEnd(id, epoch)
-				check(t, s.Publish(w.ctx, []connector.Artifact{second})...)
-				if have := w.Visible(t); !slices.Equal(have, ids(0, 10)) {
-					t.Fatalf("visible are %v", have)
-				}
+				all, st, id, epoch := w.lost(s, 2)
 				w.hang(st.txn, state, id, epoch)
 				if restart {
 					s = w.sink(2)
 				}
-				out, err := s.Resolve(w.ctx, []connector.Artifact{first, second})
+				out, err := s.Resolve(w.ctx, all)
 				check(t, err)
 				want, rows := connector.Published, ids(0, 20)
 				if state == "CompleteAbort" {
@@ -76,20 +62,30 @@ func (w *sinkWorld) hang(txn, state string, id int64, epoch int16) {
 		if !slices.Contains(req.(*kmsg.DescribeTransactionsRequest).TransactionalIDs, txn) {
 			return nil, nil, false
 		}
-		resp := req.ResponseKind().(*kmsg.DescribeTransactionsResponse)
-		x := kmsg.NewDescribeTransactionsResponseTransactionState()
-		x.TransactionalID, x.State, x.ProducerID, x.ProducerEpoch = txn, state, id, epoch
-		resp.TransactionStates = append(resp.TransactionStates, x)
-		return resp, nil, true
+		return inState(req, txn, state, id, epoch), nil, true
 	})
 	w.cluster.ControlKey(int16(kmsg.InitProducerID), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		if x := req.(*kmsg.InitProducerIDRequest).TransactionalID; x == nil || *x != txn {
 			return nil, nil, false
 		}
-		resp := req.ResponseKind().(*kmsg.InitProducerIDResponse)
-		resp.ProducerID, resp.ProducerEpoch = id, epoch
-		return resp, nil, true
+		return initialized(req, id, epoch), nil, true
 	})
+}
+
+// inState answers what the coordinator knows of a transactional id.
+func inState(req kmsg.Request, txn, state string, id int64, epoch int16) *kmsg.DescribeTransactionsResponse {
+	resp := req.ResponseKind().(*kmsg.DescribeTransactionsResponse)
+	x := kmsg.NewDescribeTransactionsResponseTransactionState()
+	x.TransactionalID, x.State, x.ProducerID, x.ProducerEpoch = txn, state, id, epoch
+	resp.TransactionStates = append(resp.TransactionStates, x)
+	return resp
+}
+
+// initialized answers a producer without ending anything.
+func initialized(req kmsg.Request, id int64, epoch int16) *kmsg.InitProducerIDResponse {
+	resp := req.ResponseKind().(*kmsg.InitProducerIDResponse)
+	resp.ProducerID, resp.ProducerEpoch = id, epoch
+	return resp
 }
 
 // TestSinkGoesOn loses the end of a transaction in the same way, and then the connections of
@@ -97,19 +93,7 @@ func (w *sinkWorld) hang(txn, state string, id int64, epoch int16) {
 func TestSinkGoesOn(t *testing.T) {
 	w := newSinkWorld(t, "sink.partitioner", "fixed")
 	s := w.sink(1)
-	a := attemptOf(1)
-	wr, err := s.OpenWriter(w.ctx, a)
-	check(t, err)
-	var all []connector.Artifact
-	for i := range uint64(3) {
-		all = append(all, w.seal(wr, a, i, conntest.Rows(int64(i)*10, 10)))
-	}
-	check(t, s.Publish(w.ctx, all[:1])...)
-	st := s.lane(transactionalID(s.prefix, a.ID))
-	id, epoch, err := st.client.ProducerID(w.ctx)
-	check(t, err)
-	w.loseEnd(id, epoch)
-	check(t, s.Publish(w.ctx, all[1:2])...)
+	all, st, id, epoch := w.lost(s, 3)
 	w.cluster.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
 		return nil, errors.New("hang up"), true
 	})
@@ -119,11 +103,7 @@ func TestSinkGoesOn(t *testing.T) {
 		if ended.Load() || !slices.Contains(req.(*kmsg.DescribeTransactionsRequest).TransactionalIDs, st.txn) {
 			return nil, nil, false
 		}
-		resp := req.ResponseKind().(*kmsg.DescribeTransactionsResponse)
-		x := kmsg.NewDescribeTransactionsResponseTransactionState()
-		x.TransactionalID, x.State, x.ProducerID, x.ProducerEpoch = st.txn, "CompleteCommit", id, epoch
-		resp.TransactionStates = append(resp.TransactionStates, x)
-		return resp, nil, true
+		return inState(req, st.txn, "CompleteCommit", id, epoch), nil, true
 	})
 	var hangs *hangsError
 	if err := s.Publish(w.ctx, all[2:])[0]; !errors.As(err, &hangs) || !again(err) || !errors.Is(err, connector.ErrRefused) {
@@ -133,10 +113,8 @@ func TestSinkGoesOn(t *testing.T) {
 		t.Fatalf("visible are %v", have)
 	}
 	w.cluster.ControlKey(int16(kmsg.InitProducerID), func(req kmsg.Request) (kmsg.Response, error, bool) {
-		resp := req.ResponseKind().(*kmsg.InitProducerIDResponse)
-		resp.ProducerID, resp.ProducerEpoch = id, epoch
 		ended.Store(true)
-		return resp, nil, true
+		return initialized(req, id, epoch), nil, true
 	})
 	check(t, s.Publish(w.ctx, all[2:])...)
 	if have := w.Visible(t); !slices.Equal(have, ids(0, 30)) {
@@ -168,13 +146,10 @@ func TestSinkUndecided(t *testing.T) {
 			check(t, err)
 			w.cluster.ControlKey(int16(kmsg.DescribeTransactions), func(req kmsg.Request) (kmsg.Response, error, bool) {
 				w.cluster.KeepControl()
-				resp := req.ResponseKind().(*kmsg.DescribeTransactionsResponse)
-				txn := kmsg.NewDescribeTransactionsResponseTransactionState()
-				txn.TransactionalID, txn.State, txn.ProducerID, txn.ProducerEpoch = st.txn, x.state, id, epoch+x.later
-				if x.in {
+				resp := inState(req, st.txn, x.state, id, epoch+x.later)
+				if txn := &resp.TransactionStates[0]; x.in {
 					txn.Topics = append(txn.Topics, kmsg.DescribeTransactionsResponseTransactionStateTopic{Topic: w.out, Partitions: []int32{1}})
 				}
-				resp.TransactionStates = append(resp.TransactionStates, txn)
 				return resp, nil, true
 			})
 			var undecided *undecidedError

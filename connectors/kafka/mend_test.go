@@ -16,13 +16,14 @@ import (
 	"github.com/millrace/millrace/runtime/connector"
 )
 
-// lost is a lane with two artefacts, of which the brokers lost the end of the second.
-func (w *sinkWorld) lost(s *sink) (all []connector.Artifact, st *laneState, id int64, epoch int16) {
+// lost is a lane with n artefacts. Two are published, and the brokers lost the end of the
+// second.
+func (w *sinkWorld) lost(s *sink, n uint64) (all []connector.Artifact, st *laneState, id int64, epoch int16) {
 	w.t.Helper()
 	a := attemptOf(1)
 	wr, err := s.OpenWriter(w.ctx, a)
 	check(w.t, err)
-	for i := range uint64(2) {
+	for i := range n {
 		all = append(all, w.seal(wr, a, i, conntest.Rows(int64(i)*10, 10)))
 	}
 	check(w.t, s.Publish(w.ctx, all[:1])...)
@@ -30,7 +31,7 @@ func (w *sinkWorld) lost(s *sink) (all []connector.Artifact, st *laneState, id i
 	id, epoch, err = st.client.ProducerID(w.ctx)
 	check(w.t, err)
 	w.loseEnd(id, epoch)
-	check(w.t, s.Publish(w.ctx, all[1:])...)
+	check(w.t, s.Publish(w.ctx, all[1:2])...)
 	if have := w.Visible(w.t); !slices.Equal(have, ids(0, 10)) {
 		w.t.Fatalf("visible are %v", have)
 	}
@@ -42,7 +43,7 @@ func (w *sinkWorld) lost(s *sink) (all []connector.Artifact, st *laneState, id i
 func TestSinkMendIsCut(t *testing.T) {
 	w := newSinkWorld(t)
 	s := w.sink(1)
-	all, st, id, epoch := w.lost(s)
+	all, st, id, epoch := w.lost(s, 2)
 	w.hang(st.txn, "CompleteCommit", id, epoch)
 	var cut atomic.Bool
 	w.cluster.ControlKey(int16(kmsg.EndTxn), func(req kmsg.Request) (kmsg.Response, error, bool) {
@@ -66,7 +67,7 @@ func TestSinkMendIsCut(t *testing.T) {
 func TestSinkMixed(t *testing.T) {
 	w := newSinkWorld(t)
 	s := w.sink(1)
-	all, st, id, epoch := w.lost(s)
+	all, st, id, epoch := w.lost(s, 2)
 	var mixed *mixedError
 	if _, err := s.Resolve(w.ctx, all); !errors.As(err, &mixed) || again(err) || !strings.Contains(err.Error(), "read_uncommitted") {
 		t.Fatalf("resolving: %v", err)
