@@ -15,12 +15,6 @@ func TestKafkaIsToldOverKills(t *testing.T) {
 	w := newWorld(t)
 	k := kafkaCluster(t)
 	w.run("topics", "create", "clicks", "--partitions", "1").must(t, 0)
-	dir := t.TempDir()
-	script := w.file("ready.sh", `once() { case "$MILLRACE_PARTITION" in k=k0 | k=k1) mkdir "$1-$MILLRACE_PARTITION" 2>/dev/null;; *) false;; esac; }
-cd "$1"
-if once before; then kill -9 $PPID; exit 0; fi
-if once after; then kill -9 $PPID; fi
-`)
 	job := func(name, policy string) string {
 		return w.file(name+".sql", "SET 'pipeline.name' = '"+name+"';\n"+clicksDDL+
 			"CREATE TABLE out_"+name+" (id BIGINT, k STRING) PARTITIONED BY (k) WITH ('connector' = 'filesystem', 'path' = '${OUT}/out_"+name+"', 'format' = 'parquet',\n"+
@@ -29,26 +23,12 @@ if once after; then kill -9 $PPID; fi
 			"  'sink.partition-commit.readiness-topic.properties.default.api.timeout.ms' = '2000');\n"+
 			"INSERT INTO out_"+name+" SELECT id, k FROM clicks;\n")
 	}
-	bounded := func(job string) *process { return w.start(w.runArgs(job, "--set", "BOUNDED=latest-offset")...) }
 	w.produce("clicks", click(0), click(1), click(2))
 	told := job("told", "  'sink.partition-commit.policy.kind' = 'success-file,custom,readiness-topic',\n"+
-		"  'sink.partition-commit.policy.command' = 'sh "+script+" "+dir+"',\n")
-	kills := 0
-	for ; kills <= 4; kills++ {
-		p := bounded(told)
-		code := p.wait()
-		if code == 0 {
-			break
-		}
-		if code != -1 {
-			t.Fatalf("exit code %d\n%s", code, p.stderr.String())
-		}
-	}
-	if kills != 4 {
-		t.Errorf("killed %d times, want 4", kills)
-	}
+		"  'sink.partition-commit.policy.command' = '"+w.killer()+" "+t.TempDir()+"',\n")
+	w.killedFourTimes(told)
 	k.Brokers[0].Kill()
-	p := bounded(job("waits", "  'sink.partition-commit.policy.kind' = 'success-file,readiness-topic',\n"))
+	p := w.startBounded(job("waits", "  'sink.partition-commit.policy.kind' = 'success-file,readiness-topic',\n"))
 	eventuallyOf(t, p, "the partitions wait for the broker", func() (bool, string) {
 		got := w.run("jobs", "ls")
 		return strings.Contains(got.stderr+got.stdout, "topic ready"), got.stdout + got.stderr

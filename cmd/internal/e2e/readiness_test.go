@@ -47,6 +47,42 @@ func TestReadersAreTold(t *testing.T) {
 	p.wait()
 }
 
+// killer is a command of policy custom that kills Millrace, for two partitions once before
+// it has told of its partition, in file told of the directory that is its argument, and
+// once afterwards.
+func (w *world) killer() string {
+	return "sh " + w.file("ready.sh", `once() { case "$MILLRACE_PARTITION" in k=k0 | k=k1) mkdir "$1-$MILLRACE_PARTITION" 2>/dev/null;; *) false;; esac; }
+cd "$1"
+if once before; then kill -9 $PPID; exit 0; fi
+echo "$MILLRACE_PARTITION" >>told
+if once after; then kill -9 $PPID; fi
+`)
+}
+
+// startBounded runs a job up to the end that its input has now.
+func (w *world) startBounded(job string) *process {
+	return w.start(w.runArgs(job, "--set", "BOUNDED=latest-offset")...)
+}
+
+// killedFourTimes runs a job with a killer until it is through.
+func (w *world) killedFourTimes(job string) {
+	w.t.Helper()
+	kills := 0
+	for ; kills <= 4; kills++ {
+		p := w.startBounded(job)
+		code := p.wait()
+		if code == 0 {
+			break
+		}
+		if code != -1 {
+			w.t.Fatalf("exit code %d\n%s", code, p.stderr.String())
+		}
+	}
+	if kills != 4 {
+		w.t.Errorf("killed %d times, want 4", kills)
+	}
+}
+
 // TestAnnouncementsAreKilledInBetween: the command kills Millrace, for two partitions
 // once before it has told of its partition and once afterwards, when the topic is not
 // told yet. Every partition is told of by both, at least once; those that no crash cut
@@ -55,32 +91,13 @@ func TestAnnouncementsAreKilledInBetween(t *testing.T) {
 	w := newWorld(t)
 	w.run("topics", "create", "clicks", "--partitions", "1").must(t, 0)
 	dir := t.TempDir()
-	script := w.file("ready.sh", `once() { case "$MILLRACE_PARTITION" in k=k0 | k=k1) mkdir "$1-$MILLRACE_PARTITION" 2>/dev/null;; *) false;; esac; }
-cd "$1"
-if once before; then kill -9 $PPID; exit 0; fi
-echo "$MILLRACE_PARTITION" >>told
-if once after; then kill -9 $PPID; fi
-`)
 	job := w.file("job.sql", "SET 'pipeline.name' = 'told';\n"+clicksDDL+
 		"CREATE TABLE out_p (id BIGINT, k STRING) PARTITIONED BY (k) WITH ('connector' = 'filesystem', 'path' = '${OUT}/out_p', 'format' = 'parquet',\n"+
 		"  'sink.partition-commit.policy.kind' = 'success-file,custom,readiness-topic',\n"+
-		"  'sink.partition-commit.policy.command' = 'sh "+script+" "+dir+"', 'sink.partition-commit.readiness-topic.name' = 'ready');\n"+
+		"  'sink.partition-commit.policy.command' = '"+w.killer()+" "+dir+"', 'sink.partition-commit.readiness-topic.name' = 'ready');\n"+
 		"INSERT INTO out_p SELECT id, k FROM clicks;\n")
 	w.produce("clicks", click(0), click(1), click(2), click(3))
-	kills := 0
-	for ; kills <= 4; kills++ {
-		p := w.start(w.runArgs(job, "--set", "BOUNDED=latest-offset")...)
-		code := p.wait()
-		if code == 0 {
-			break
-		}
-		if code != -1 {
-			t.Fatalf("exit code %d\n%s", code, p.stderr.String())
-		}
-	}
-	if kills != 4 {
-		t.Errorf("killed %d times, want 4", kills)
-	}
+	w.killedFourTimes(job)
 	told, err := os.ReadFile(filepath.Join(dir, "told"))
 	if want := "k=k0\nk=k0\nk=k1\nk=k1\nk=k2\nk=k3\n"; err != nil || string(told) != want {
 		t.Errorf("the command told %q, %v, want %q", told, err, want)
@@ -157,7 +174,7 @@ func TestCommandOutlivesMillrace(t *testing.T) {
 		}
 		return string(b)
 	}
-	p := w.start(w.runArgs(job, "--set", "BOUNDED=latest-offset")...)
+	p := w.startBounded(job)
 	eventuallyOf(t, p, "the command runs", func() (bool, string) { return log() == "began\n", log() })
 	p.kill()
 	p.wait()
@@ -165,7 +182,7 @@ func TestCommandOutlivesMillrace(t *testing.T) {
 	if err := os.Remove(success); err != nil {
 		t.Fatal(err)
 	}
-	p = w.start(w.runArgs(job, "--set", "BOUNDED=latest-offset")...)
+	p = w.startBounded(job)
 	// The step before the command.
 	eventuallyOf(t, p, "the partition is announced again", func() (bool, string) {
 		_, err := os.Stat(success)
