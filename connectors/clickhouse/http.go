@@ -15,6 +15,7 @@ import (
 	chproto "github.com/ClickHouse/ch-go/proto"
 	ch "github.com/ClickHouse/clickhouse-go/v2"
 
+	"github.com/millrace/millrace/connectors/tlsfiles"
 	"github.com/millrace/millrace/runtime/batch"
 )
 
@@ -57,7 +58,7 @@ func (s *server) post(ctx context.Context, params url.Values, body func() io.Rea
 		if errors.As(err, &u) {
 			err = u.Err
 		}
-		errs = append(errs, fmt.Errorf("asking %s: %w", host, err))
+		errs = append(errs, fmt.Errorf("asking %s: %w", host, tlsfiles.Explain(err)))
 		if !unreachable(err) || ctx.Err() != nil || !refusedToConnect(err) {
 			break
 		}
