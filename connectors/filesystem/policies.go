@@ -3,6 +3,8 @@ package filesystem
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/millrace/millrace/runtime/connector"
@@ -83,7 +85,7 @@ func validatePolicies(v connector.Values) error {
 			return &connector.OptionError{Key: need.key, Message: "'" + need.key + "' has no effect unless '" + keyPolicy + "' names '" + need.kind + "'"}
 		}
 	}
-	for name := range v.Family(ReadinessProperties) {
+	for _, name := range slices.Sorted(maps.Keys(v.Family(ReadinessProperties))) {
 		key := ReadinessProperties + name
 		switch {
 		case !p.Readiness:

@@ -130,6 +130,7 @@ func TestPolicyOptions(t *testing.T) {
 		{map[string]string{keyPolicy: "readiness-topic", KeyReadiness: "__ready"}, KeyReadiness},
 		{map[string]string{keyPolicy: "success-file", keyReadyServers: "h:1"}, keyReadyServers},
 		{map[string]string{keyPolicy: "readiness-topic", KeyReadiness: "r", ReadinessProperties + "ssl.truststore.location": "f"}, ReadinessProperties + "ssl.truststore.location"},
+		{map[string]string{keyPolicy: "readiness-topic", KeyReadiness: "r", ReadinessProperties + "b": "1", ReadinessProperties + "a": "1", ReadinessProperties + "c": "1"}, ReadinessProperties + "a"},
 		{map[string]string{keyPolicy: "success"}, keyPolicy},
 		{map[string]string{keyPolicy: "success-file", keyPolicyClass: "com.example.Policy"}, keyPolicyClass},
 	} {
