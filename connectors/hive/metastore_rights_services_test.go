@@ -16,9 +16,9 @@ import (
 )
 
 // TestMetastoreAuthorizes: the metastore allows what the calls' user has the rights for in
-// the warehouse, which is of Hive itself, not of a metastore that stands alone. A table that may not be made, and partitions that may not be added, are errors
-// that say for whom and what to do; files are committed all the same, and announced once the
-// right is there.
+// the warehouse, which is of Hive itself, not of a metastore that stands alone. A table that
+// may not be made, and partitions that may not be added, are errors that say for whom and
+// what to do; files are committed all the same, and announced once the right is there.
 func TestMetastoreAuthorizes(t *testing.T) {
 	l := startLake(t, services.MetastoreOptions{Old: true, Authorizes: true})
 	user := map[string]string{keyUser: "nobody"}
